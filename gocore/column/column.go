@@ -1,0 +1,244 @@
+// Package column stores the rows of one attribute that share a schema: the sealed state that readers share, the writes
+// that are not sealed yet, and the buffers that move between the two.
+//
+// # Versions
+//
+// The sealed state is one flat buffer. As soon as a reader may hold it, it is immutable: it is replaced, never changed,
+// and the reader's reference keeps the old one. Everything above the write floor waits as records, ordered by ordinal
+// and then by submission: a record is a set of rows and their packed bytes. Sealing folds the records up to the floor
+// into the sealed state. A record that covers every row becomes the new buffer as it is; records of a few rows are
+// scattered in place when nobody holds the sealed buffer, else into the column's previous buffer, which is first brought
+// up to date by the rows that changed since it was current. So a write costs what it touches, and a covering write or an
+// adopted map costs nothing at sealing.
+//
+// # Concurrency
+//
+// A Column has no lock of its own: the stage that owns it serialises every call. Buffers are reference counted and may
+// be released by any thread; a count of one, seen under the stage's lock, means that nobody else can reach the bytes.
+package column
+
+import (
+	"slices"
+
+	"ovstage/gocore/memory"
+	"ovstage/gocore/tensor"
+)
+
+// Schema says what the bytes of a column are. Two columns of one attribute differ in it.
+type Schema struct {
+	DType    tensor.DType    // element type; Lanes is the whole tuple width
+	Array    bool            // one variable-length array per row instead of one value
+	Semantic tensor.Semantic // role of the bytes
+}
+
+// String names the schema for error texts: "float32x3 POINT".
+func (s Schema) String() string {
+	text := s.DType.String()
+	if s.Array {
+		text += "[]"
+	}
+	if s.Semantic != 0 {
+		text += " " + s.Semantic.String()
+	}
+	return text
+}
+
+// Column holds the rows of one attribute with one schema.
+type Column struct {
+	schema Schema
+	width  int // bytes of a row
+	table
+	sealed     state
+	generation uint64   // rises when the sealed rows change; 0 before the first
+	records    []record // unsealed writes, by ordinal, then submission
+	retired    []buffer // earlier sealed buffers, newest first, kept for reuse
+}
+
+// state is what readers see: rows [0, extent) of block. Rows below extent without sealed state are holes.
+type state struct {
+	block   memory.Block
+	extent  int
+	rows    int      // live rows; equal to extent when there are no holes
+	live    []uint64 // one bit a row, nil without holes
+	ordinal uint64   // highest ordinal folded in
+}
+
+// record is one unsealed write: packed bytes for rows, in the order of rows.
+type record struct {
+	ordinal uint64
+	rows    Rows
+	block   memory.Block
+}
+
+// buffer is a block that held an earlier sealed state of this column. behind lists the rows that changed since; once
+// they are too many to be worth replaying the block is merely memory of the right size (stale).
+type buffer struct {
+	block  memory.Block
+	behind []Rows
+	rows   int
+	stale  bool
+}
+
+// New returns an empty column.
+func New(schema Schema) *Column {
+	return &Column{schema: schema, width: schema.DType.Size()}
+}
+
+// Schema returns the schema.
+func (c *Column) Schema() Schema { return c.schema }
+
+// Stamp records a role on a column that was created without one.
+func (c *Column) Stamp(role tensor.Semantic) { c.schema.Semantic = role }
+
+// Width is the number of bytes of a row.
+func (c *Column) Width() int { return c.width }
+
+// Rows is the number of rows that exist, sealed or not.
+func (c *Column) Rows() int { return len(c.paths) }
+
+// Row returns the row of a path (a dense path index), or -1.
+func (c *Column) Row(path uint32) int { return c.row(path) }
+
+// Run returns the first of consecutive rows that hold exactly these paths in order, or -1.
+func (c *Column) Run(paths []uint32) int { return c.run(paths) }
+
+// Append adds rows for paths that have none, in order, and returns the first. The new rows hold no state until a write
+// names them.
+func (c *Column) Append(paths []uint32) int {
+	start := len(c.paths)
+	c.paths = append(c.paths, paths...)
+	return start
+}
+
+// Unsealed reports whether writes wait for the floor.
+func (c *Column) Unsealed() bool { return len(c.records) > 0 }
+
+// Buffer returns a block of at least size bytes for a payload that may cover the column. It prefers one that the column
+// used before and that nobody holds: its pages are warm, and its contents, if private is asked for, are this column's
+// own. Otherwise private buffers are zeroed and others hold unspecified bytes.
+func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
+	for i := len(c.retired) - 1; i >= 0; i-- {
+		b := c.retired[i]
+		if b.block.Refs() == 1 && b.block.Capacity() >= size && b.block.Capacity() <= 2*size {
+			b.forget()
+			c.retired = slices.Delete(c.retired, i, i+1)
+			return b.block, nil
+		}
+	}
+	if private {
+		return memory.AllocZeroed(size, memory.Columns)
+	}
+	return memory.Alloc(size, memory.Columns)
+}
+
+// Write adds a record: block holds the packed bytes of rows. It takes over the caller's reference to block and adds its
+// own to rows. It costs nothing per row. Records that this one makes unobservable, writes of the same ordinal to rows
+// that it rewrites, go at once, so that a client that rewrites an unsealed ordinal for ever does not pile up buffers.
+func (c *Column) Write(rows Rows, ordinal uint64, block memory.Block) {
+	if rows.Len() == 0 {
+		block.Release()
+		return
+	}
+	at := len(c.records)
+	for at > 0 && c.records[at-1].ordinal > ordinal {
+		at--
+	}
+	for i := at - 1; i >= 0 && at-i <= lookBack && c.records[i].ordinal == ordinal; i-- {
+		if old := c.records[i]; old.rows.same(rows) || rows.covers(old.rows.End()) {
+			old.rows.Release()
+			c.retire(old.block, true)
+			c.records = slices.Delete(c.records, i, i+1)
+			at--
+		}
+	}
+	c.records = slices.Insert(c.records, at, record{ordinal: ordinal, rows: rows.Retain(), block: block})
+}
+
+// lookBack bounds the search for rewritten records of one ordinal.
+const lookBack = 64
+
+// Bytes is the memory that the column holds, reusable buffers included.
+func (c *Column) Bytes() int {
+	total := 0
+	if c.sealed.block.Valid() {
+		total = c.sealed.block.Capacity()
+	}
+	for _, r := range c.records {
+		total += r.block.Capacity()
+	}
+	for _, b := range c.retired {
+		total += b.block.Capacity()
+	}
+	return total
+}
+
+// Close gives every buffer back; readers keep those that they hold.
+func (c *Column) Close() {
+	if c.sealed.block.Valid() {
+		c.sealed.block.Release()
+	}
+	for _, r := range c.records {
+		r.rows.Release()
+		r.block.Release()
+	}
+	for _, b := range c.retired {
+		b.forget()
+		b.block.Release()
+	}
+	c.sealed, c.records, c.retired = state{}, nil, nil
+}
+
+// Snapshot is the sealed state as a reader gets it.
+type Snapshot struct {
+	Block      memory.Block // not retained; invalid while nothing is sealed
+	Extent     int          // rows in Block
+	Ordinal    uint64       // upper bound of the changes in it
+	Generation uint64       // rises when rows are added or removed
+}
+
+// Sealed returns the sealed state.
+func (c *Column) Sealed() Snapshot {
+	return Snapshot{c.sealed.block, c.sealed.extent, c.sealed.ordinal, c.generation}
+}
+
+// Generation rises whenever the set of sealed rows changes.
+func (c *Column) Generation() uint64 { return c.generation }
+
+// Live reports whether a row has sealed state.
+func (c *Column) Live(row int) bool {
+	s := &c.sealed
+	return row < s.extent && (s.live == nil || s.live[row/64]>>(row%64)&1 == 1)
+}
+
+// Dense reports whether every row below n has sealed state.
+func (c *Column) Dense(n int) bool { return c.sealed.live == nil && n <= c.sealed.extent }
+
+// FirstUnsealed looks for an unsealed write at or below ordinal to one of rows, none of which has sealed state.
+func (c *Column) FirstUnsealed(rows []uint32, ordinal uint64) (row int, at uint64, found bool) {
+	var wanted []uint64
+	for _, r := range c.upTo(ordinal) {
+		if start, interval := r.rows.Interval(); interval {
+			for _, row := range rows {
+				if int(row) >= start && int(row) < r.rows.End() {
+					return int(row), r.ordinal, true
+				}
+			}
+			continue
+		}
+		if wanted == nil {
+			wanted = make([]uint64, (len(c.paths)+63)/64)
+			for _, row := range rows {
+				wanted[row/64] |= 1 << (row % 64)
+			}
+		}
+		for _, row := range r.rows.List() {
+			if wanted[row/64]>>(row%64)&1 == 1 {
+				return int(row), r.ordinal, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// Path returns the path (a dense path index) of a row.
+func (c *Column) Path(row int) uint32 { return c.paths[row] }

@@ -1,0 +1,149 @@
+package column
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"ovstage/gocore/memory"
+	"ovstage/gocore/tensor"
+)
+
+var int32Schema = Schema{DType: tensor.DType{Code: tensor.Int, Bits: 32, Lanes: 1}}
+
+// newColumn has n rows, of paths 100, 101, ..., that hold 0, 1, 2, ... at ordinal 1, sealed.
+func newColumn(t *testing.T, n int) *Column {
+	c := New(int32Schema)
+	t.Cleanup(c.Close)
+	paths, values := make([]uint32, n), make([]int32, n)
+	for i := range n {
+		paths[i], values[i] = uint32(100+i), int32(i)
+	}
+	c.Append(paths)
+	c.Write(Interval(0, n), 1, block(t, values...))
+	require.NoError(t, c.Seal(1))
+	return c
+}
+
+func block(t *testing.T, values ...int32) memory.Block {
+	b, err := memory.Alloc(4*len(values), memory.Columns)
+	require.NoError(t, err)
+	copy(ints(b, len(values)), values)
+	return b
+}
+
+func ints(b memory.Block, n int) []int32 { return unsafe.Slice((*int32)(b.Pointer()), n) }
+
+func indexed(t *testing.T, rows ...uint32) Rows {
+	b, err := memory.Alloc(4*len(rows), memory.Indices)
+	require.NoError(t, err)
+	copy(b.Uint32s(len(rows)), rows)
+	r := Indexed(b, len(rows))
+	t.Cleanup(r.Release)
+	return r
+}
+
+func sealed(c *Column) []int32 { return ints(c.Sealed().Block, c.Sealed().Extent) }
+
+func TestRowsThatAreConsecutiveBecomeAnInterval(t *testing.T) {
+	start, ok := indexed(t, 4, 5, 6).Interval()
+	assert.True(t, ok)
+	assert.Equal(t, 4, start)
+	_, ok = indexed(t, 4, 6, 5).Interval()
+	assert.False(t, ok)
+	assert.Equal(t, 7, indexed(t, 4, 6, 5).End())
+	assert.Equal(t, Rows{}, indexed(t))
+}
+
+func TestPartialWriteGoesInPlaceWhenNobodyLooks(t *testing.T) {
+	c := newColumn(t, 4)
+	before := c.Sealed().Block
+	c.Write(indexed(t, 3, 1), 2, block(t, 30, 10))
+	require.NoError(t, c.Seal(2))
+	assert.Equal(t, before, c.Sealed().Block)
+	assert.Equal(t, []int32{0, 10, 2, 30}, sealed(c))
+}
+
+// A reader holds the sealed buffer: the write goes into another one, and once there are two of them a partial write
+// costs the rows that changed, not the column.
+func TestPartialWriteBehindAReaderCostsWhatItTouches(t *testing.T) {
+	const n = 10_000
+	c := newColumn(t, n)
+	rows := indexed(t, 5, 9, 7)
+	held := c.Sealed().Block.Retain()
+	for i := range int32(10) {
+		ordinal := uint64(2 + i)
+		c.Write(rows, ordinal, block(t, i, i+1, i+2))
+		copied := memory.Counters().BytesCopied
+		require.NoError(t, c.Seal(ordinal))
+		copied = memory.Counters().BytesCopied - copied
+		assert.NotEqual(t, held, c.Sealed().Block)
+		assert.Equal(t, []int32{i, i + 2, i + 1}, []int32{sealed(c)[5], sealed(c)[7], sealed(c)[9]})
+		assert.Equal(t, int32(n-1), sealed(c)[n-1])
+		if i > 1 {
+			assert.EqualValues(t, 2*3*4, copied, "the rows of this write and of the one before")
+		}
+		held.Release()
+		held = c.Sealed().Block.Retain()
+	}
+	held.Release()
+}
+
+func TestComposeOverlaysRecordsInOrder(t *testing.T) {
+	c := newColumn(t, 4)
+	c.Write(indexed(t, 2, 0), 5, block(t, 52, 50))
+	c.Write(Interval(1, 2), 3, block(t, 31, 32))
+	c.Write(Interval(0, 4), 9, block(t, 90, 91, 92, 93))
+	for ordinal, expected := range map[uint64][]int32{
+		2: {0, 1, 2, 3}, 3: {0, 31, 32, 3}, 4: {0, 31, 32, 3}, 5: {50, 31, 52, 3}, 9: {90, 91, 92, 93},
+	} {
+		dst := make([]byte, 16)
+		require.NoError(t, c.Compose(dst, Interval(0, 4), ordinal))
+		assert.Equal(t, expected, unsafe.Slice((*int32)(unsafe.Pointer(&dst[0])), 4), "ordinal %d", ordinal)
+		require.NoError(t, c.Compose(dst, indexed(t, 3, 0, 2), ordinal))
+		assert.Equal(t, []int32{expected[3], expected[0], expected[2]}, unsafe.Slice((*int32)(unsafe.Pointer(&dst[0])), 3))
+	}
+	assert.Equal(t, []int32{0, 1, 2, 3}, sealed(c), "composing changes nothing")
+}
+
+func TestGenerationRisesExactlyWithRows(t *testing.T) {
+	c := newColumn(t, 2)
+	generation := c.Generation()
+	assert.NotZero(t, generation)
+	c.Write(Interval(0, 2), 2, block(t, 7, 8))
+	require.NoError(t, c.Seal(2))
+	assert.Equal(t, generation, c.Generation())
+	c.Append([]uint32{200, 201, 202})
+	c.Write(Interval(3, 1), 3, block(t, 9)) // row 3 first: row 2 is a hole
+	require.NoError(t, c.Seal(3))
+	assert.Greater(t, c.Generation(), generation)
+	assert.Equal(t, []bool{true, true, false, true, false}, []bool{c.Live(0), c.Live(1), c.Live(2), c.Live(3), c.Live(4)})
+	assert.Equal(t, []int32{7, 8, 0, 9}, sealed(c), "a hole holds zeros, never somebody's bytes")
+	assert.False(t, c.Dense(3))
+	c.Write(Interval(2, 1), 4, block(t, 5))
+	require.NoError(t, c.Seal(4))
+	assert.True(t, c.Dense(4))
+}
+
+func TestFirstUnsealedFindsTheWriteThatWaits(t *testing.T) {
+	c := newColumn(t, 2)
+	c.Append([]uint32{200, 201})
+	c.Write(indexed(t, 3, 0), 6, block(t, 1, 2))
+	row, at, found := c.FirstUnsealed([]uint32{2, 3}, 6)
+	assert.Equal(t, []any{3, uint64(6), true}, []any{row, at, found})
+	_, _, found = c.FirstUnsealed([]uint32{2, 3}, 5)
+	assert.False(t, found)
+}
+
+func TestTableFindsRowsAndRuns(t *testing.T) {
+	c := newColumn(t, 1000)
+	assert.Equal(t, 500, c.Row(600))
+	assert.Equal(t, -1, c.Row(99))
+	assert.Equal(t, 10, c.Run([]uint32{110, 111, 112}))
+	assert.Equal(t, -1, c.Run([]uint32{110, 112}))
+	assert.Equal(t, -1, c.Run([]uint32{1098, 1099, 1100}))
+	c.Append([]uint32{7})
+	assert.Equal(t, 1000, c.Row(7))
+}

@@ -1,0 +1,234 @@
+package column
+
+import (
+	"slices"
+
+	"ovstage/gocore/memory"
+)
+
+// Seal folds every record at or below floor into the sealed state, in order. The cost is the bytes that the records
+// touch: none for the buffer of a covering record, which becomes the sealed buffer as it is. On failure (memory) nothing
+// has changed and the call may be repeated.
+func (c *Column) Seal(floor uint64) error {
+	n := 0
+	for n < len(c.records) && c.records[n].ordinal <= floor {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	folded := c.records[:n]
+
+	// The last record that covers all rows before it makes every older byte obsolete.
+	extent, adopt := c.sealed.extent, -1
+	for i, r := range folded {
+		if r.rows.covers(extent) {
+			adopt = i
+		}
+		extent = max(extent, r.rows.End())
+	}
+	target, err := c.target(folded, adopt, extent)
+	if err != nil {
+		return err
+	}
+	for _, r := range folded[adopt+1:] {
+		r.rows.scatter(target.Bytes(), r.block.Bytes(), c.width)
+		memory.Copied(r.rows.Len() * c.width)
+	}
+	c.publish(target, folded, adopt, extent)
+	return nil
+}
+
+// target returns the buffer that will hold the new sealed state, already holding what precedes folded[adopt+1:], and
+// owned by the column alone so that it may be written to. The caller owns one reference.
+func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error) {
+	size := extent * c.width
+	if adopt >= 0 {
+		b := folded[adopt].block
+		used := folded[adopt].rows.End() * c.width
+		if adopt == len(folded)-1 {
+			return b.Retain(), nil // nothing will be scattered into it
+		}
+		if b.Refs() == 1 && b.Capacity() >= size {
+			clear(b.Bytes()[used:size])
+			return b.Retain(), nil
+		}
+		return c.copied(b, used, size)
+	}
+	old, used := c.sealed.block, c.sealed.extent*c.width
+	if !old.Valid() {
+		return memory.AllocZeroed(size, memory.Columns)
+	}
+	if old.Refs() == 1 && old.Capacity() >= size {
+		clear(old.Bytes()[used:size])
+		return old.Retain(), nil
+	}
+	for i := range c.retired {
+		b := &c.retired[i]
+		if !b.stale && b.block.Refs() == 1 && b.block.Capacity() >= size {
+			for _, rows := range b.behind {
+				rows.transfer(b.block.Bytes(), old.Bytes(), c.width)
+				memory.Copied(rows.Len() * c.width)
+			}
+			b.forget()
+			clear(b.block.Bytes()[used:size])
+			return b.block.Retain(), nil
+		}
+	}
+	return c.copied(old, used, size)
+}
+
+// copied returns a buffer of the column's own that starts with the first used bytes of b. Growing buffers get room for
+// half as much again, so that a column that grows row by row is not copied for every row.
+func (c *Column) copied(b memory.Block, used, size int) (memory.Block, error) {
+	if size > b.Capacity() {
+		size += size / 2
+	}
+	target, err := c.Buffer(size, false)
+	if err != nil {
+		return memory.Block{}, err
+	}
+	copy(target.Bytes()[:used], b.Bytes()[:used])
+	memory.Copied(used)
+	clear(target.Bytes()[used:])
+	return target, nil
+}
+
+// publish installs target as the sealed buffer and brings the books up to date: which rows are live, which rows the
+// reusable buffers are behind by, and which records are gone. It takes over the reference to target.
+func (c *Column) publish(target memory.Block, folded []record, adopt, extent int) {
+	before := c.sealed.rows
+	for _, r := range folded {
+		c.sealed.enliven(r.rows)
+	}
+	if c.sealed.rows != before {
+		c.generation++
+	}
+	c.sealed.ordinal = max(c.sealed.ordinal, folded[len(folded)-1].ordinal)
+
+	previous := c.sealed.block
+	c.sealed.block = target
+	for i := len(c.retired) - 1; i >= 0; i-- {
+		if c.retired[i].block == target {
+			c.retired[i].block.Release()
+			c.retired = slices.Delete(c.retired, i, i+1)
+		}
+	}
+	switch {
+	case previous == target: // changed in place; drop the second reference
+		target.Release()
+	case previous.Valid():
+		c.retire(previous, false)
+	}
+	for i := range c.retired {
+		for _, r := range folded {
+			c.retired[i].fallBehind(r.rows, extent, adopt >= 0)
+		}
+	}
+	for _, r := range folded {
+		r.rows.Release()
+		if r.block == target {
+			r.block.Release() // its own reference became the column's
+		} else {
+			c.retire(r.block, true)
+		}
+	}
+	kept := copy(c.records, c.records[len(folded):])
+	clear(c.records[kept:])
+	c.records = c.records[:kept]
+}
+
+// retire takes over a reference to a buffer and keeps it for reuse if it is as large as the column, else gives it back.
+// Two are kept: a reader that always holds one snapshot and a writer that is one ahead then never need a fresh buffer.
+// stale says that the bytes are not an earlier sealed state.
+func (c *Column) retire(b memory.Block, stale bool) {
+	if b.Capacity() < len(c.paths)*c.width {
+		b.Release()
+		return
+	}
+	c.retired = slices.Insert(c.retired, 0, buffer{block: b, stale: stale})
+	for len(c.retired) > keep {
+		last := &c.retired[len(c.retired)-1]
+		last.forget()
+		last.block.Release()
+		c.retired = c.retired[:len(c.retired)-1]
+	}
+}
+
+// keep is the number of reusable buffers of a column.
+const keep = 2
+
+// fallBehind notes that rows changed in the sealed state. Once replaying would touch half of the column a plain copy is
+// as good, and the list goes.
+func (b *buffer) fallBehind(rows Rows, extent int, all bool) {
+	if b.stale {
+		return
+	}
+	if b.rows += rows.Len(); all || 2*b.rows > extent || len(b.behind) == maxBehind {
+		b.forget()
+		b.stale = true
+		return
+	}
+	b.behind = append(b.behind, rows.Retain())
+}
+
+// maxBehind bounds the number of row sets that a reusable buffer is brought up to date with.
+const maxBehind = 256
+
+// forget drops the list of changed rows.
+func (b *buffer) forget() {
+	for _, rows := range b.behind {
+		rows.Release()
+	}
+	b.behind, b.rows = nil, 0
+}
+
+// enliven marks rows as holding sealed state and reaches up to them. Rows that follow the last one without a gap, the
+// common case, cost nothing each.
+func (s *state) enliven(rows Rows) {
+	start, interval := rows.Interval()
+	if s.live == nil {
+		if rows.End() <= s.extent {
+			return
+		}
+		if interval && start <= s.extent {
+			s.extent, s.rows = rows.End(), rows.End()
+			return
+		}
+	}
+	s.reach(rows.End())
+	if interval {
+		for row := start; row < rows.End(); row++ {
+			s.set(row)
+		}
+	} else {
+		for _, row := range rows.List() {
+			s.set(int(row))
+		}
+	}
+	if s.rows == s.extent {
+		s.live = nil
+	}
+}
+
+// reach extends the state to extent rows; the new ones start as holes.
+func (s *state) reach(extent int) {
+	words := (max(extent, s.extent) + 63) / 64
+	if s.live == nil {
+		s.live = make([]uint64, words)
+		for row := range s.extent {
+			s.live[row/64] |= 1 << (row % 64)
+		}
+	}
+	for len(s.live) < words {
+		s.live = append(s.live, 0)
+	}
+	s.extent = max(s.extent, extent)
+}
+
+func (s *state) set(row int) {
+	if bit := uint64(1) << (row % 64); s.live[row/64]&bit == 0 {
+		s.live[row/64] |= bit
+		s.rows++
+	}
+}

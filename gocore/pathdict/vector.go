@@ -1,0 +1,57 @@
+package pathdict
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	segmentBits = 13
+	segmentSize = 1 << segmentBits
+)
+
+// vector is an append-only sequence of records. It grows by whole segments, so that records never move: growth copies
+// nothing, and readers need no lock. One writer at a time, under the dictionary's lock, pushes records and then
+// publishes the new length; a reader that has seen an index below the published length may read that record for ever.
+type vector[T any] struct {
+	segments  atomic.Pointer[[]*[segmentSize]T]
+	length    uint32        // the writer's
+	published atomic.Uint32 // the readers'
+}
+
+func (v *vector[T]) at(i uint32) *T {
+	return &(*v.segments.Load())[i>>segmentBits][i%segmentSize]
+}
+
+func (v *vector[T]) has(i uint64) bool { return i < uint64(v.published.Load()) }
+
+// push appends a record that no reader sees before publish.
+func (v *vector[T]) push(record T) uint32 {
+	i := v.length
+	if i%segmentSize == 0 {
+		var segments []*[segmentSize]T
+		if old := v.segments.Load(); old != nil {
+			segments = *old
+		}
+		// Appending in place is safe: a reader's slice ends before the new element.
+		segments = append(segments, new([segmentSize]T))
+		v.segments.Store(&segments)
+	}
+	*v.at(i) = record
+	v.length++
+	return i
+}
+
+func (v *vector[T]) publish() { v.published.Store(v.length) }
+
+func (v *vector[T]) clear() {
+	v.published.Store(0)
+	v.length = 0
+	v.segments.Store(nil)
+}
+
+func (v *vector[T]) bytes() int64 {
+	var record T
+	segments := (int64(v.length) + segmentSize - 1) / segmentSize
+	return segments * segmentSize * int64(unsafe.Sizeof(record))
+}

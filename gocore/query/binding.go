@@ -1,0 +1,249 @@
+package query
+
+import (
+	"slices"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+)
+
+// Binding is the answer of one column to one list: the row of each listed prim. It stays true while rows are appended,
+// because a row never moves; only a binding with prims that had no row is resolved anew when the column has grown.
+type Binding struct {
+	list    *pathdict.List
+	rows    column.Rows // row of each position; when some are missing, of each position that has one
+	missing []uint32    // positions without a row, ascending
+	grown   int         // rows that the column had when missing positions were looked up
+	plan    *Plan       // for the generation it names
+}
+
+// Rows returns the rows of the listed prims that have one, in list order: of all of them when Missing is 0.
+func (b *Binding) Rows() column.Rows { return b.rows }
+
+// Missing is the number of listed positions without a row.
+func (b *Binding) Missing() int { return len(b.missing) }
+
+// Bindings caches the bindings of one column. The zero value is ready for use.
+type Bindings struct {
+	last  *Binding // the steady frame asks for the same list again
+	all   map[*pathdict.List]*Binding
+	order []*Binding // by age, for eviction
+	held  int        // list positions that the cached bindings hold
+
+	// Resolved counts positions that were looked up one by one. It stands still in a steady frame.
+	Resolved *uint64
+}
+
+// The cache gives up its oldest half beyond these bounds; what it costs to lose a binding is one lookup per position.
+const (
+	maxBindings  = 4096
+	maxPositions = 1 << 24
+)
+
+// Of returns where the column holds the prims of the list, without adding rows.
+func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error) {
+	if b := c.last; b != nil && b.list == list && b.current(col) {
+		return b, nil
+	}
+	if b := c.all[list]; b != nil {
+		if b.current(col) {
+			c.last = b
+			return b, nil
+		}
+		c.drop(b)
+	}
+	b, err := c.resolve(col, list)
+	if err != nil {
+		return nil, err
+	}
+	c.add(b)
+	return b, nil
+}
+
+// Grow is Of for a write: prims without a row get one, in list order, and onNew is told their path indices. Nothing is
+// added when it fails.
+func (c *Bindings) Grow(col *column.Column, list *pathdict.List, onNew func(paths []uint32)) (*Binding, error) {
+	b, err := c.Of(col, list)
+	if err != nil || len(b.missing) == 0 {
+		return b, err
+	}
+	added := make([]uint32, len(b.missing))
+	paths := list.Indices()
+	for i, position := range b.missing {
+		added[i] = paths[position]
+	}
+	if !list.Unique() {
+		added = distinct(added)
+	}
+	grown, err := c.extend(col, b, added)
+	if err != nil {
+		return nil, err
+	}
+	col.Append(added)
+	onNew(added)
+	c.drop(b)
+	c.add(grown)
+	return grown, nil
+}
+
+// extend resolves b's list as it will be once added paths are appended to the column.
+func (c *Bindings) extend(col *column.Column, b *Binding, added []uint32) (*Binding, error) {
+	start, n := col.Rows(), b.list.Len()
+	if b.rows.Len() == 0 && len(added) == n {
+		return &Binding{list: b.list, rows: column.Interval(start, n)}, nil
+	}
+	index, err := memory.Alloc(4*n, memory.Indices)
+	if err != nil {
+		return nil, err
+	}
+	rows := index.Uint32s(n)
+	b.each(func(position int, row uint32) { rows[position] = row })
+	if len(added) == len(b.missing) {
+		for i, position := range b.missing {
+			rows[position] = uint32(start + i)
+		}
+	} else {
+		fresh := make(map[uint32]uint32, len(added))
+		for i, path := range added {
+			fresh[path] = uint32(start + i)
+		}
+		for _, position := range b.missing {
+			rows[position] = fresh[b.list.Indices()[position]]
+		}
+	}
+	*c.Resolved += uint64(len(b.missing))
+	return &Binding{list: b.list, rows: column.Indexed(index, n)}, nil
+}
+
+// resolve looks every listed prim up.
+func (c *Bindings) resolve(col *column.Column, list *pathdict.List) (*Binding, error) {
+	paths := list.Indices()
+	b := &Binding{list: list, grown: col.Rows()}
+	if start := col.Run(paths); start >= 0 {
+		b.rows = column.Interval(start, len(paths))
+		return b, nil
+	}
+	*c.Resolved += uint64(len(paths))
+	if col.Rows() == 0 {
+		b.missing = positions(0, len(paths))
+		return b, nil
+	}
+	index, err := memory.Alloc(4*len(paths), memory.Indices)
+	if err != nil {
+		return nil, err
+	}
+	rows, n := index.Uint32s(len(paths)), 0
+	for i, path := range paths {
+		if row := col.Row(path); row >= 0 {
+			rows[n] = uint32(row)
+			n++
+		} else {
+			b.missing = append(b.missing, uint32(i))
+		}
+	}
+	b.rows = column.Indexed(index, n)
+	return b, nil
+}
+
+// each calls f for every position that has a row, in order.
+func (b *Binding) each(f func(position int, row uint32)) {
+	start, interval := b.rows.Interval()
+	list, missing, k := b.rows.List(), b.missing, 0
+	for position := range b.list.Len() {
+		if len(missing) > 0 && int(missing[0]) == position {
+			missing = missing[1:]
+			continue
+		}
+		if interval {
+			f(position, uint32(start+k))
+		} else {
+			f(position, list[k])
+		}
+		k++
+	}
+}
+
+// current reports whether the column still answers as b says.
+func (b *Binding) current(col *column.Column) bool {
+	return len(b.missing) == 0 || b.grown == col.Rows()
+}
+
+func (c *Bindings) add(b *Binding) {
+	if c.all == nil {
+		c.all = map[*pathdict.List]*Binding{}
+	}
+	c.all[b.list], c.last = b, b
+	c.order = append(c.order, b)
+	c.held += b.list.Len()
+	for len(c.order) > 1 && (len(c.order) > maxBindings || c.held > maxPositions) {
+		c.drop(c.order[0])
+	}
+}
+
+func (c *Bindings) drop(b *Binding) {
+	if c.last == b {
+		c.last = nil
+	}
+	delete(c.all, b.list)
+	i := slices.Index(c.order, b)
+	c.order = slices.Delete(c.order, i, i+1)
+	c.held -= b.list.Len()
+	b.release()
+}
+
+// Close gives the cached lists of rows back.
+func (c *Bindings) Close() {
+	for _, b := range c.order {
+		b.release()
+	}
+	c.last, c.all, c.order, c.held = nil, nil, nil, 0
+}
+
+func (b *Binding) release() {
+	b.rows.Release()
+	b.plan.release()
+	b.plan = nil
+}
+
+// distinct keeps the first of equal paths, in order.
+func distinct(paths []uint32) []uint32 {
+	seen := make(map[uint32]struct{}, len(paths))
+	return slices.DeleteFunc(paths, func(path uint32) bool {
+		_, again := seen[path]
+		seen[path] = struct{}{}
+		return again
+	})
+}
+
+func positions(from, to int) []uint32 {
+	list := make([]uint32, to-from)
+	for i := range list {
+		list[i] = uint32(from + i)
+	}
+	return list
+}
+
+// Compose writes into dst, packed in list order, the newest value of each listed prim at or below ordinal; a prim that
+// has none gets zeros.
+func (b *Binding) Compose(col *column.Column, dst []byte, ordinal uint64) error {
+	if len(b.missing) == 0 {
+		return col.Compose(dst, b.rows, ordinal)
+	}
+	width := col.Width()
+	packed, err := memory.Alloc(b.rows.Len()*width, memory.Maps)
+	if err != nil {
+		return err
+	}
+	defer packed.Release()
+	if err := col.Compose(packed.Bytes(), b.rows, ordinal); err != nil {
+		return err
+	}
+	clear(dst)
+	k := 0
+	b.each(func(position int, _ uint32) {
+		copy(dst[position*width:(position+1)*width], packed.Bytes()[k*width:])
+		k++
+	})
+	return nil
+}

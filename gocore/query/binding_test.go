@@ -1,0 +1,137 @@
+package query
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/tensor"
+)
+
+// bench is a column with its bindings and a dictionary.
+type bench struct {
+	*testing.T
+	dict     *pathdict.Dictionary
+	column   *column.Column
+	bindings Bindings
+	resolved uint64
+	added    []uint32
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{T: t, dict: pathdict.New(0), column: column.New(column.Schema{DType: tensor.DType{Code: tensor.Int, Bits: 8, Lanes: 1}})}
+	b.bindings.Resolved = &b.resolved
+	t.Cleanup(func() {
+		b.bindings.Close()
+		b.column.Close()
+		b.dict.Close()
+	})
+	return b
+}
+
+func (b *bench) list(paths ...string) *pathdict.List {
+	handle, err := b.dict.NewListFromStrings(paths)
+	require.NoError(b, err)
+	list, err := b.dict.List(handle)
+	require.NoError(b, err)
+	return list
+}
+
+func (b *bench) grow(list *pathdict.List) *Binding {
+	binding, err := b.bindings.Grow(b.column, list, func(paths []uint32) { b.added = append(b.added, paths...) })
+	require.NoError(b, err)
+	return binding
+}
+
+// seal writes one byte to every row of the binding and seals it.
+func (b *bench) seal(binding *Binding, ordinal uint64) {
+	block, err := memory.Alloc(binding.Rows().Len(), memory.Columns)
+	require.NoError(b, err)
+	b.column.Write(binding.Rows(), ordinal, block)
+	require.NoError(b, b.column.Seal(ordinal))
+}
+
+func TestGrowGivesRowsInListOrder(t *testing.T) {
+	b := newBench(t)
+	first := b.grow(b.list("/a", "/b"))
+	start, interval := first.Rows().Interval()
+	assert.True(t, interval)
+	assert.Zero(t, start)
+
+	mixed := b.grow(b.list("/c", "/b", "/d", "/c"))
+	assert.Equal(t, []uint32{2, 1, 3, 2}, mixed.Rows().List(), "a prim that is listed twice has one row")
+	assert.Equal(t, 4, b.column.Rows())
+	assert.Len(t, b.added, 4)
+}
+
+func TestBindingIsFoundByContent(t *testing.T) {
+	b := newBench(t)
+	b.grow(b.list("/a", "/b", "/c"))
+	first := b.grow(b.list("/c", "/a"))
+	resolved := b.resolved
+	for range 10 {
+		assert.Same(t, first, b.grow(b.list("/c", "/a")))
+	}
+	assert.Equal(t, resolved, b.resolved)
+}
+
+func TestMissingPrimsAreLookedUpAgainWhenTheColumnGrows(t *testing.T) {
+	b := newBench(t)
+	b.grow(b.list("/a"))
+	list := b.list("/x", "/a", "/y")
+	before, err := b.bindings.Of(b.column, list)
+	require.NoError(t, err)
+	assert.Equal(t, 2, before.Missing())
+	again, err := b.bindings.Of(b.column, list)
+	require.NoError(t, err)
+	assert.Same(t, before, again)
+	b.grow(b.list("/y"))
+	after, err := b.bindings.Of(b.column, list)
+	require.NoError(t, err)
+	assert.Equal(t, 1, after.Missing())
+	assert.Equal(t, 2, after.Rows().Len())
+}
+
+func TestPlanCoversWhatIsSealed(t *testing.T) {
+	b := newBench(t)
+	all := b.grow(b.list("/a", "/b", "/c", "/d"))
+	b.seal(all, 1)
+	plan, err := all.Plan(b.column)
+	require.NoError(t, err)
+	assert.Equal(t, []int{0, 4, 4}, []int{plan.Offset, plan.Count, plan.Rows.Len()})
+	assert.False(t, plan.Positions.Valid())
+
+	mixed, err := b.bindings.Of(b.column, b.list("/x", "/d", "/y", "/b"))
+	require.NoError(t, err)
+	plan, err = mixed.Plan(b.column)
+	require.NoError(t, err)
+	assert.Equal(t, []uint32{1, 3}, plan.Positions.Uint32s(plan.Count))
+	assert.Equal(t, []uint32{3, 1}, plan.Rows.List())
+
+	tail, err := b.bindings.Of(b.column, b.list("/x", "/c", "/d"))
+	require.NoError(t, err)
+	plan, err = tail.Plan(b.column)
+	require.NoError(t, err)
+	assert.Equal(t, []int{1, 2}, []int{plan.Offset, plan.Count})
+	assert.False(t, plan.Positions.Valid(), "positions in a row need no list")
+
+	wider := b.grow(b.list("/a", "/n"))
+	plan, err = wider.Plan(b.column)
+	require.NoError(t, err)
+	assert.Equal(t, []uint32{4}, plan.Pending)
+	assert.Equal(t, 1, plan.Count)
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	b := newBench(t)
+	for i := range maxBindings + 100 {
+		b.grow(b.list(fmt.Sprintf("/p%d", i)))
+	}
+	assert.Len(t, b.bindings.order, maxBindings)
+	assert.Len(t, b.bindings.all, maxBindings)
+}

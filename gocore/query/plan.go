@@ -1,0 +1,79 @@
+package query
+
+import (
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+)
+
+// Plan says how one column serves a list from its sealed state: which listed prims it covers and which rows they are.
+// It depends on the set of sealed rows alone, so that a client sees the same groups in every read until rows come or go.
+type Plan struct {
+	generation uint64
+
+	Offset, Count int          // covered prims are list positions Offset..Offset+Count,
+	Positions     memory.Block // or, when valid, these Count positions
+	Rows          column.Rows  // their rows, in the same order
+
+	// Pending lists rows of listed prims that have been written but hold no sealed state.
+	Pending []uint32
+}
+
+// Plan returns how the column serves the binding now.
+func (b *Binding) Plan(col *column.Column) (*Plan, error) {
+	if b.plan != nil && b.plan.generation == col.Generation() {
+		return b.plan, nil
+	}
+	plan, err := b.makePlan(col)
+	if err != nil {
+		return nil, err
+	}
+	b.plan.release()
+	b.plan = plan
+	return plan, nil
+}
+
+func (b *Binding) makePlan(col *column.Column) (*Plan, error) {
+	plan := &Plan{generation: col.Generation()}
+	if len(b.missing) == 0 && col.Dense(b.rows.End()) {
+		plan.Count, plan.Rows = b.list.Len(), b.rows.Retain()
+		return plan, nil
+	}
+	positions, err := memory.Alloc(4*b.list.Len(), memory.Indices)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := memory.Alloc(4*b.list.Len(), memory.Indices)
+	if err != nil {
+		positions.Release()
+		return nil, err
+	}
+	at, of, n := positions.Uint32s(b.list.Len()), rows.Uint32s(b.list.Len()), 0
+	b.each(func(position int, row uint32) {
+		if !col.Live(int(row)) {
+			plan.Pending = append(plan.Pending, row)
+			return
+		}
+		at[n], of[n] = uint32(position), row
+		n++
+	})
+	plan.Count, plan.Rows = n, column.Indexed(rows, n)
+	if n == 0 || int(at[n-1]-at[0]) == n-1 {
+		if n > 0 {
+			plan.Offset = int(at[0])
+		}
+		positions.Release()
+	} else {
+		plan.Positions = positions
+	}
+	return plan, nil
+}
+
+func (p *Plan) release() {
+	if p == nil {
+		return
+	}
+	p.Rows.Release()
+	if p.Positions.Valid() {
+		p.Positions.Release()
+	}
+}

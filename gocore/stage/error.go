@@ -1,0 +1,57 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+
+	"ovstage/gocore/memory"
+	"ovstage/gocore/tensor"
+)
+
+// Code classifies a failure. The numbers are those of the C ABI.
+type Code uint32
+
+// The codes; their meaning is the C ABI's, including PrimNotFound for a prim that exists although it must not.
+const (
+	OK                  Code = 0
+	InvalidArgument     Code = 1
+	InvalidHandle       Code = 2
+	NotFound            Code = 3
+	PrimNotFound        Code = 4
+	WriteFloorViolation Code = 5
+	NotSupported        Code = 6
+	QueueFull           Code = 7
+	EndOfIteration      Code = 8
+	OutOfMemory         Code = 9
+	LayoutChanged       Code = 10
+	Timeout             Code = 11
+	OpFailed            Code = 12
+	OutOfRange          Code = 13
+	Internal            Code = 99
+)
+
+// Error is every failure of a stage: a code for programs and a text for people that names the argument, its value and
+// what was expected.
+type Error struct {
+	Code Code
+	Text string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+func errorf(code Code, format string, args ...any) *Error {
+	return &Error{code, fmt.Sprintf(format, args...)}
+}
+
+// wrap turns an error of a lower room into one of ours, with what was being done in front.
+func wrap(err error, format string, args ...any) *Error {
+	code := InvalidArgument
+	var memoryError *memory.OutOfMemory
+	switch {
+	case errors.As(err, &memoryError):
+		code = OutOfMemory
+	case errors.Is(err, tensor.ErrUnsupported):
+		code = NotSupported
+	}
+	return errorf(code, "%s: %s", fmt.Sprintf(format, args...), err)
+}

@@ -1,0 +1,126 @@
+package stage
+
+import (
+	"slices"
+
+	"ovstage/gocore/pathdict"
+)
+
+// Scope says which floors an advance raises.
+type Scope uint32
+
+// The scopes.
+const (
+	All     Scope = 0 // the global floor, and with it every attribute
+	Include Scope = 1 // the listed attributes
+	Exclude Scope = 2 // every known attribute but the listed; with an empty list, All
+)
+
+// AdvanceFloor seals everything in scope up to ordinal: writes at or below it become what readers see, and later writes
+// there are refused. A floor is never lowered; a smaller ordinal changes nothing.
+func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token) (op uint64, err *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	if err := s.checkNames("attributes", names); err != nil {
+		return 0, err
+	}
+	switch {
+	case scope == All || scope == Exclude && len(names) == 0:
+		s.floor = max(s.floor, ordinal)
+	case scope == Include:
+		for _, name := range names {
+			a := s.known(name)
+			a.floor = max(a.floor, ordinal)
+		}
+	case scope == Exclude:
+		for name, a := range s.attributes {
+			if !slices.Contains(names, name) {
+				a.floor = max(a.floor, ordinal)
+			}
+		}
+	default:
+		return 0, errorf(InvalidArgument, "scope %d is not one of ALL (0), INCLUDE (1), EXCLUDE (2)", scope)
+	}
+	s.seal()
+	return s.succeed(), nil
+}
+
+// seal folds what the floors have passed. A column that cannot be folded for want of memory keeps its records; reads try
+// again and report it.
+func (s *Stage) seal() {
+	s.unsealed = slices.DeleteFunc(s.unsealed, func(a *attribute) bool {
+		floor := s.floorOf(a)
+		a.queued = false
+		for _, c := range a.columns {
+			_ = c.Seal(floor)
+			a.queued = a.queued || c.Unsealed()
+		}
+		return !a.queued
+	})
+}
+
+// OldestPreserved will answer the ordinal from which change membership is exact, once changes are recorded.
+func (s *Stage) OldestPreserved() (OrdinalQueryID, uint64, *Error) {
+	return 0, 0, errorf(NotSupported, "get_oldest_preserved_ordinal: change ranges are not supported by this version")
+}
+
+// AttributeFloor answers, through FetchOrdinal, the effective floor of an attribute, known or not, or the global floor
+// for token 0.
+func (s *Stage) AttributeFloor(name pathdict.Token) (OrdinalQueryID, uint64, *Error) {
+	if err := s.lock(); err != nil {
+		return 0, 0, err
+	}
+	defer s.mu.Unlock()
+	if name == 0 {
+		return s.answer(s.floor)
+	}
+	if err := s.checkNames("attribute", []pathdict.Token{name}); err != nil {
+		return 0, 0, err
+	}
+	return s.answer(s.floorOf(s.attributes[name]))
+}
+
+func (s *Stage) answer(ordinal uint64) (OrdinalQueryID, uint64, *Error) {
+	id := OrdinalQueryID(s.nextID())
+	s.ordinals[id] = ordinal
+	return id, s.succeed(), nil
+}
+
+// FetchOrdinal returns the answer of an ordinal query. It may be asked again.
+func (s *Stage) FetchOrdinal(id OrdinalQueryID) (uint64, *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	ordinal, ok := s.ordinals[id]
+	if !ok {
+		return 0, errorf(InvalidHandle, "ordinal query handle %d is unknown or was released", id)
+	}
+	return ordinal, nil
+}
+
+// ReleaseOrdinalQuery ends an ordinal query.
+func (s *Stage) ReleaseOrdinalQuery(id OrdinalQueryID) (op uint64, err *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	if _, ok := s.ordinals[id]; !ok {
+		return 0, errorf(InvalidHandle, "ordinal query handle %d is unknown or was released", id)
+	}
+	delete(s.ordinals, id)
+	return s.succeed(), nil
+}
+
+// checkNames refuses tokens that the dictionary never minted.
+func (s *Stage) checkNames(argument string, names []pathdict.Token) *Error {
+	for i, name := range names {
+		if text, ok := s.dict.TokenString(name); !ok || text == "" {
+			return errorf(InvalidArgument,
+				"%s[%d]: %d is not a token of this stage's dictionary; intern the attribute name first", argument, i, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package stage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ovstage/gocore/pathdict"
+)
+
+// model is the contract in its plainest form: every write of every prim, searched at every read.
+type model struct {
+	floor  uint64
+	seq    int
+	writes map[string][]written
+}
+
+type written struct {
+	ordinal uint64
+	seq     int
+	value   float3
+}
+
+func (m *model) write(path string, ordinal uint64, value float3) {
+	m.seq++
+	m.writes[path] = append(m.writes[path], written{ordinal, m.seq, value})
+}
+
+// at is the newest value at or below an ordinal, ties by submission.
+func (m *model) at(path string, ordinal uint64) (value float3, ok bool) {
+	var best written
+	for _, w := range m.writes[path] {
+		if w.ordinal <= ordinal && (!ok || w.ordinal > best.ordinal || w.ordinal == best.ordinal && w.seq > best.seq) {
+			best, ok = w, true
+		}
+	}
+	return best.value, ok
+}
+
+// Random writes, maps, aborts, seals and long-held snapshots, compared with the model after every seal. Lists are random
+// subsets, in random order, some with duplicates; ordinals come out of order.
+func TestStageAgainstModel(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			newPlay(t, seed).run(250)
+		})
+	}
+}
+
+type play struct {
+	*fixture
+	random *rand.Rand
+	model  model
+	pool   []string
+	open   []openMap
+	held   []heldGroup
+	value  float32
+}
+
+type openMap struct {
+	mapping
+	paths   []string
+	ordinal uint64
+}
+
+type heldGroup struct {
+	group  *Group
+	values []float3
+}
+
+func newPlay(t *testing.T, seed uint64) *play {
+	p := &play{fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)), model: model{writes: map[string][]written{}}}
+	for i := range 1 + p.random.IntN(40) {
+		p.pool = append(p.pool, fmt.Sprintf("/prim%d", i))
+	}
+	return p
+}
+
+func (p *play) run(steps int) {
+	for range steps {
+		switch n := p.random.IntN(100); {
+		case n < 45:
+			p.writeSome()
+		case n < 60:
+			p.openSome()
+		case n < 75:
+			p.closeSome()
+		default:
+			p.sealSome()
+		}
+	}
+	for len(p.open) > 0 {
+		p.closeSome()
+	}
+	p.sealTo(p.model.floor + 10)
+	for _, h := range p.held {
+		require.Equal(p.T, h.values, rows[float3](h.group), "a snapshot changed while it was held")
+	}
+}
+
+// some is a list of prims: often the same few lists, as clients have them.
+func (p *play) some() []string {
+	switch p.random.IntN(4) {
+	case 0:
+		return p.pool
+	case 1:
+		from := p.random.IntN(len(p.pool))
+		return p.pool[from : from+1+p.random.IntN(len(p.pool)-from)]
+	}
+	list := make([]string, 1+p.random.IntN(len(p.pool)))
+	for i := range list {
+		list[i] = p.pool[p.random.IntN(len(p.pool))]
+	}
+	return list
+}
+
+func (p *play) ordinal() uint64 { return p.model.floor + 1 + p.random.Uint64N(4) }
+
+func (p *play) writeSome() {
+	paths, ordinal := p.some(), p.ordinal()
+	values := make([]float3, len(paths))
+	for i, path := range paths {
+		p.value++
+		values[i] = one(p.value)
+		p.model.write(path, ordinal, values[i])
+	}
+	p.write(p.query(paths...), "p", ordinal, values...)
+}
+
+func (p *play) openSome() {
+	paths, ordinal, initial := p.some(), p.ordinal(), Initial(p.random.IntN(3))
+	m := p.mapFloat3(p.query(paths...), "p", ordinal, initial)
+	switch initial {
+	case Current:
+		for i, path := range paths {
+			value, _ := p.model.at(path, ordinal)
+			require.Equal(p.T, value, m.values()[i], "the buffer starts with the current value")
+		}
+	case Zero:
+		require.Equal(p.T, make([]float3, len(paths)), m.values())
+	}
+	p.open = append(p.open, openMap{m, paths, ordinal})
+}
+
+func (p *play) closeSome() {
+	if len(p.open) == 0 {
+		return
+	}
+	i := p.random.IntN(len(p.open))
+	m := p.open[i]
+	p.open = slices.Delete(p.open, i, i+1)
+	values := m.values()
+	for i := range values {
+		p.value++
+		values[i] = one(p.value)
+	}
+	expected := slices.Clone(values)
+	if p.random.IntN(5) == 0 {
+		require.Nil(p.T, p.Abort(m.id))
+		m.MapGroup.Release(p.dict)
+		return
+	}
+	if p.random.IntN(2) == 0 {
+		p.commit(m, expected, nil)
+		return
+	}
+	view := m.Data.Retain()
+	p.commit(m, expected, func() {
+		for i := range values {
+			values[i] = one(-1) // a late write through a view
+		}
+		view.Release()
+	})
+}
+
+func (p *play) commit(m openMap, expected []float3, late func()) {
+	failure := m.unmap()
+	if late != nil {
+		late()
+	}
+	if m.ordinal <= p.model.floor {
+		require.NotNil(p.T, failure)
+		require.Equal(p.T, WriteFloorViolation, failure.Code)
+		return
+	}
+	require.Nil(p.T, failure)
+	for i, path := range m.paths {
+		p.model.write(path, m.ordinal, expected[i])
+	}
+}
+
+func (p *play) sealSome() { p.sealTo(p.model.floor + p.random.Uint64N(3)) }
+
+func (p *play) sealTo(floor uint64) {
+	p.seal(floor)
+	p.model.floor = floor
+	p.compare(p.pool)
+	p.compare(p.some())
+}
+
+// compare reads the latest state of a list and holds some of the groups for the rest of the play.
+func (p *play) compare(paths []string) {
+	q := p.query(paths...)
+	read, _, err := p.Read(q, []pathdict.Token{p.token("p")}, Range{End: p.model.floor})
+	require.Nil(p.T, err)
+	seen := map[int]float3{}
+	for {
+		g, err := p.FetchRead(read)
+		require.Nil(p.T, err)
+		if g == nil {
+			break
+		}
+		values := rows[float3](g)
+		for k, value := range values {
+			position := int(g.PrimOffset) + k
+			if g.PrimMap.Valid() {
+				position = int(g.PrimMap.Uint32s(int(g.PrimCount))[k])
+			}
+			require.NotContains(p.T, seen, position, "a prim in two groups")
+			seen[position] = value
+		}
+		if p.random.IntN(4) == 0 {
+			p.held = append(p.held, heldGroup{g, values})
+			p.Cleanup(func() { g.Release(p.dict) })
+		} else {
+			g.Release(p.dict)
+		}
+	}
+	for i, path := range paths {
+		value, ok := p.model.at(path, p.model.floor)
+		got, found := seen[i]
+		require.Equal(p.T, ok, found, "prim %s at floor %d", path, p.model.floor)
+		require.Equal(p.T, value, got, "prim %s at floor %d", path, p.model.floor)
+	}
+	_, err = p.ReleaseRead(read)
+	require.Nil(p.T, err)
+	_, err = p.ReleaseQuery(q)
+	require.Nil(p.T, err)
+}

@@ -1,0 +1,75 @@
+package stage
+
+import (
+	"slices"
+
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
+)
+
+// QueryPaths returns a query over a list of paths. The prims need not exist: writing through the query creates them. The
+// query keeps the list; the caller's handle may go at once.
+func (s *Stage) QueryPaths(list pathdict.ListHandle) (QueryID, *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	q, err := query.FromList(s.dict, list)
+	if err != nil {
+		return 0, errorf(InvalidHandle, "path_list %d: %s", list, err)
+	}
+	id := QueryID(s.nextID())
+	s.queries[id] = q
+	return id, nil
+}
+
+// QueryResult returns the attributes that at least one listed prim carries, by name token, and the number of listed
+// prims.
+func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int, err *Error) {
+	if err := s.lock(); err != nil {
+		return nil, 0, err
+	}
+	defer s.mu.Unlock()
+	q, err := s.query(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	for name, a := range s.attributes {
+		carried := false
+		for _, c := range a.columns {
+			b, err := c.bindings.Of(c.Column, q.Prims)
+			if err != nil {
+				return nil, 0, wrap(err, "query %d", id)
+			}
+			carried = carried || b.Rows().Len() > 0
+		}
+		if carried {
+			attributes = append(attributes, name)
+		}
+	}
+	slices.Sort(attributes)
+	return attributes, q.Prims.Len(), nil
+}
+
+// ReleaseQuery ends a query. Reads, groups and maps made from it go on.
+func (s *Stage) ReleaseQuery(id QueryID) (op uint64, err *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	q, err := s.query(id)
+	if err != nil {
+		return 0, err
+	}
+	delete(s.queries, id)
+	q.Release(s.dict)
+	return s.succeed(), nil
+}
+
+func (s *Stage) query(id QueryID) (query.Query, *Error) {
+	q, ok := s.queries[id]
+	if !ok {
+		return q, errorf(InvalidHandle, "query handle %d is unknown or was released", id)
+	}
+	return q, nil
+}

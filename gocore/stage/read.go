@@ -1,0 +1,187 @@
+package stage
+
+import (
+	"slices"
+
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
+	"ovstage/gocore/tensor"
+)
+
+// Range asks for the latest state up to End, or, with HasStart, for what changed in [Start, End].
+type Range struct {
+	Start, End uint64
+	HasStart   bool
+}
+
+// Group is a part of an attribute's column that a read serves: a block and what its rows mean. Whoever receives it owns
+// one reference of each valid block and one of List.
+type Group struct {
+	Attribute  pathdict.Token
+	Ordinal    uint64 // upper bound of the changes in it
+	Delete     bool
+	Array      bool
+	Semantic   tensor.Semantic
+	List       pathdict.ListHandle // prims are positions of this list:
+	PrimOffset uint32              // PrimOffset, PrimOffset+1, ...
+	PrimCount  uint32
+	PrimMap    memory.Block // or, when valid, these PrimCount positions
+	Data       memory.Block
+	DataOffset int // bytes from the start of Data to row 0
+	Rows       int // rows of DType from there on
+	DType      tensor.DType
+	Count      uint32       // = PrimCount
+	DataMap    memory.Block // when valid, the row of each covered prim; else row k belongs to covered prim k
+	Floor      uint64       // effective floor when the group was made
+	Generation uint64       // rises when the attribute's sealed rows come or go
+}
+
+// read is a snapshot that waits to be fetched group by group.
+type read struct {
+	groups []Group
+	next   int
+}
+
+// Read takes a snapshot of the sealed state of several attributes at once. Writers are not held up by it and can't
+// change it. It fails when a prim of the query was written at or below r.End but nothing of it is sealed.
+func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint64, *Error) {
+	if err := s.lock(); err != nil {
+		return 0, 0, err
+	}
+	defer s.mu.Unlock()
+	q, err := s.query(id)
+	if err != nil {
+		return 0, 0, err
+	}
+	if r.HasStart && r.Start > r.End {
+		return 0, 0, errorf(InvalidArgument, "range: start ordinal %d is above end ordinal %d", r.Start, r.End)
+	}
+	if r.HasStart {
+		return 0, 0, errorf(NotSupported, "range [%d, %d]: change ranges are not supported by this version; read the latest state", r.Start, r.End)
+	}
+	if err := s.checkNames("attributes", names); err != nil {
+		return 0, 0, err
+	}
+	snapshot := &read{}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
+		}
+		if err := s.snapshot(snapshot, q, name, r.End); err != nil {
+			snapshot.drop(s.dict)
+			return 0, 0, err
+		}
+	}
+	rid := ReadID(s.nextID())
+	s.reads[rid] = snapshot
+	return rid, s.succeed(), nil
+}
+
+// snapshot adds the groups of one attribute.
+func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint64) *Error {
+	if text := s.text(name); slices.Contains(derived, text) {
+		return errorf(NotSupported, "attribute %q: derived attributes are not supported by this version", text)
+	}
+	a := s.attributes[name]
+	if a == nil || q.Prims.Len() == 0 {
+		return nil
+	}
+	floor := s.floorOf(a)
+	generation := uint64(0)
+	for _, c := range a.columns {
+		if err := c.Seal(floor); err != nil {
+			return wrap(err, "attribute %q", s.text(name))
+		}
+		generation += c.Generation()
+	}
+	for _, c := range a.columns {
+		b, err := c.bindings.Of(c.Column, q.Prims)
+		if err != nil {
+			return wrap(err, "attribute %q", s.text(name))
+		}
+		plan, err := b.Plan(c.Column)
+		if err != nil {
+			return wrap(err, "attribute %q", s.text(name))
+		}
+		if row, at, found := c.FirstUnsealed(plan.Pending, end); len(plan.Pending) > 0 && found {
+			return errorf(WriteFloorViolation,
+				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
+				s.text(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
+		}
+		if plan.Count > 0 {
+			to.groups = append(to.groups, s.group(q, a, c, plan, floor, generation))
+		}
+	}
+	return nil
+}
+
+// group describes what a plan covers. It costs nothing per row.
+func (s *Stage) group(q query.Query, a *attribute, c *bound, plan *query.Plan, floor, generation uint64) Group {
+	sealed, schema := c.Sealed(), c.Schema()
+	g := Group{
+		Attribute: a.name, Ordinal: sealed.Ordinal, Array: schema.Array, Semantic: schema.Semantic,
+		List: q.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), Count: uint32(plan.Count),
+		Data: sealed.Block.Retain(), DType: schema.DType, Floor: floor, Generation: generation,
+	}
+	_ = s.dict.AddRef(q.Handle)
+	if plan.Positions.Valid() {
+		g.PrimMap = plan.Positions.Retain()
+	}
+	if start, dense := plan.Rows.Interval(); dense {
+		g.DataOffset, g.Rows = start*c.Width(), plan.Count
+	} else {
+		g.Rows, g.DataMap = sealed.Extent, plan.Rows.Index().Retain()
+	}
+	return g
+}
+
+// FetchRead returns the next group, or nil after the last. Groups outlive their read.
+func (s *Stage) FetchRead(id ReadID) (*Group, *Error) {
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	r, ok := s.reads[id]
+	if !ok {
+		return nil, errorf(InvalidHandle, "read handle %d is unknown or was released", id)
+	}
+	if r.next == len(r.groups) {
+		return nil, nil
+	}
+	r.next++
+	return &r.groups[r.next-1], nil
+}
+
+// ReleaseRead ends a read; groups that were not fetched go with it.
+func (s *Stage) ReleaseRead(id ReadID) (op uint64, err *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	r, ok := s.reads[id]
+	if !ok {
+		return 0, errorf(InvalidHandle, "read handle %d is unknown or was released", id)
+	}
+	delete(s.reads, id)
+	r.drop(s.dict)
+	return s.succeed(), nil
+}
+
+// drop gives back what was not fetched.
+func (r *read) drop(dict *pathdict.Dictionary) {
+	for i := r.next; i < len(r.groups); i++ {
+		r.groups[i].Release(dict)
+	}
+	r.groups, r.next = nil, 0
+}
+
+// Release gives the group's references back.
+func (g *Group) Release(dict *pathdict.Dictionary) {
+	for _, b := range []memory.Block{g.PrimMap, g.Data, g.DataMap} {
+		if b.Valid() {
+			b.Release()
+		}
+	}
+	_ = dict.ReleaseRef(g.List)
+}

@@ -1,0 +1,193 @@
+// Package stage is the attribute stage: rows are prims, columns are named attributes, every write carries an ordinal, a
+// monotone write floor seals ordinals, and reads serve sealed snapshots.
+//
+// It is the only package that ties the others together. One write, followed from here: the query gives the list of prims
+// (package query), its binding gives their rows in the attribute's column (query.Bindings), the payload is copied once
+// into a block (packages tensor, memory), and the block becomes a record of the column (package column) until the floor
+// passes its ordinal.
+//
+// # Concurrency
+//
+// Every method is safe from any goroutine. One mutex serialises the operations of a stage, which run inline and in the
+// order of submission: an operation is finished when the call that submitted it returns. Blocks that a reader holds are
+// immutable and reference counted, so readers need no lock to look at bytes.
+package stage
+
+import (
+	"sync"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
+)
+
+// Stage is one attribute stage.
+type Stage struct {
+	name string
+	dict *pathdict.Dictionary
+	ops  *OpLog
+
+	mu         sync.Mutex // guards everything below; taken before the dictionary's own lock, never after
+	closed     bool
+	lastID     uint64 // handles of every kind come from this counter, so that none is mistaken for another
+	floor      uint64 // the global write floor
+	attributes map[pathdict.Token]*attribute
+	unsealed   []*attribute // those with records above their floor
+	prims      []uint32     // path index -> number of attributes that the prim carries
+	queries    map[QueryID]query.Query
+	reads      map[ReadID]*read
+	maps       map[MapID]*session
+	ordinals   map[OrdinalQueryID]uint64
+	failed     map[uint64]*Error // finished operations that failed, until they are forgotten
+	resolved   uint64            // list positions looked up one by one
+	adopted    uint64            // map commits that needed no copy
+}
+
+// Handles. Zero is never one; values are never reused within a stage.
+type (
+	QueryID        uint64
+	ReadID         uint64
+	MapID          uint64
+	OrdinalQueryID uint64
+)
+
+// attribute is everything known under one name: its floor and one column for each schema in use.
+type attribute struct {
+	name    pathdict.Token
+	floor   uint64
+	columns []*bound
+	queued  bool // listed in Stage.unsealed
+}
+
+// bound is a column and what path lists mean in it.
+type bound struct {
+	*column.Column
+	bindings query.Bindings
+}
+
+// New returns an empty stage over a dictionary, which it shares with others and does not close. ops may be nil.
+func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
+	if ops == nil {
+		ops = NewOpLog()
+	}
+	return &Stage{
+		name:       name,
+		dict:       dict,
+		ops:        ops,
+		attributes: map[pathdict.Token]*attribute{},
+		queries:    map[QueryID]query.Query{},
+		reads:      map[ReadID]*read{},
+		maps:       map[MapID]*session{},
+		ordinals:   map[OrdinalQueryID]uint64{},
+		failed:     map[uint64]*Error{},
+	}
+}
+
+// Close aborts open maps and drops everything that the stage holds. Blocks and list handles that callers hold stay
+// valid. A closed stage answers InvalidHandle.
+func (s *Stage) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	for _, m := range s.maps {
+		m.drop()
+	}
+	for _, r := range s.reads {
+		r.drop(s.dict)
+	}
+	for _, q := range s.queries {
+		q.Release(s.dict)
+	}
+	for _, a := range s.attributes {
+		for _, c := range a.columns {
+			c.bindings.Close()
+			c.Column.Close()
+		}
+	}
+	s.maps, s.reads, s.queries, s.ordinals, s.attributes = nil, nil, nil, nil, nil
+	s.unsealed, s.prims = nil, nil
+}
+
+// lock takes the stage's mutex; it fails, unlocked, on a closed stage.
+func (s *Stage) lock() *Error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errorf(InvalidHandle, "stage %q was destroyed", s.name)
+	}
+	return nil
+}
+
+func (s *Stage) nextID() uint64 {
+	s.lastID++
+	return s.lastID
+}
+
+// known returns the attribute of that name, which it creates if need be.
+func (s *Stage) known(name pathdict.Token) *attribute {
+	a := s.attributes[name]
+	if a == nil {
+		a = &attribute{name: name}
+		s.attributes[name] = a
+	}
+	return a
+}
+
+// floorOf is the effective floor of an attribute, nil for one that is not known yet.
+func (s *Stage) floorOf(a *attribute) uint64 {
+	if a == nil {
+		return s.floor
+	}
+	return max(s.floor, a.floor)
+}
+
+// text is an attribute's name for error texts.
+func (s *Stage) text(name pathdict.Token) string {
+	text, _ := s.dict.TokenString(name)
+	return text
+}
+
+// path is a prim's path for error texts.
+func (s *Stage) path(p pathdict.Path) string {
+	text, err := s.dict.PathString(p)
+	if err != nil {
+		return "(unknown path)"
+	}
+	return text
+}
+
+// Counters is what a stage knows about itself; leak tests assert on it.
+type Counters struct {
+	LiveQueries, LiveReads, LiveMaps uint64
+	BytesColumns                     uint64 // memory of columns, reusable buffers included
+	RowsResolved                     uint64 // list positions looked up one by one; stands still in a steady frame
+	MapsAdopted                      uint64 // map commits that needed no copy
+}
+
+// Counters returns the stage's counters.
+func (s *Stage) Counters() Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := Counters{
+		LiveQueries:  uint64(len(s.queries)),
+		LiveReads:    uint64(len(s.reads)),
+		LiveMaps:     uint64(len(s.maps)),
+		RowsResolved: s.resolved,
+		MapsAdopted:  s.adopted,
+	}
+	for _, a := range s.attributes {
+		for _, col := range a.columns {
+			c.BytesColumns += uint64(col.Bytes())
+		}
+	}
+	for _, m := range s.maps {
+		if m.group != nil && m.group.block != (memory.Block{}) {
+			c.BytesColumns += uint64(m.group.block.Capacity())
+		}
+	}
+	return c
+}
