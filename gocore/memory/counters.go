@@ -1,6 +1,8 @@
 package memory
 
 /*
+#cgo noescape ov_memory_counters
+#cgo nocallback ov_memory_counters
 #include "ov_block.h"
 */
 import "C"

@@ -11,6 +11,10 @@ package memory
 /*
 #cgo CFLAGS: -std=c11 -Wall -Wextra -Wno-unused-parameter
 #cgo LDFLAGS: -lpthread
+#cgo nocallback ov_block_alloc
+#cgo nocallback ov_block_alloc_zeroed
+#cgo nocallback ov_block_retire
+#cgo nocallback ov_block_detach
 #include "ov_block.h"
 */
 import "C"
@@ -182,7 +186,10 @@ func FromC(p unsafe.Pointer) Block { return Block{(*C.ov_block)(p)} }
 
 // Detach returns a new block, with one reference, that owns b's bytes at a new address. b keeps its address and stays
 // writable with unspecified contents: whoever still writes through a view of it no longer reaches the bytes. From 1 MiB up
-// pages are moved instead of copied. The error is an *OutOfMemory, and b is then as it was.
+// pages are moved instead of copied. The error is an *OutOfMemory, and b is then as it was. No block gives no block.
 func (b Block) Detach() (Block, error) {
+	if b.p == nil {
+		return Block{}, nil
+	}
 	return issued(C.ov_block_detach(b.p), b.Size(), Purpose(b.p.purpose))
 }

@@ -14,7 +14,7 @@
 #define MAPPING_FROM (64 * KIB)  /* from here a block is an anonymous mapping of its own, whose pages can be moved */
 #define HUGE_FROM (4 * MIB)      /* from here it is aligned and rounded for huge pages: first touch is 4-10x cheaper */
 #define HUGE_PAGE (2 * MIB)
-#define MOVE_FROM (1 * MIB)      /* below, copying is cheaper than moving pages and touching fresh ones again */
+#define MOVE_FROM (1 * MIB)      /* below, copying is as cheap as moving pages, a map cycle taken as a whole */
 #define LARGEST ((uint64_t)1 << 46)
 
 #define CLASSES 160              /* four per power of two, from SMALLEST to LARGEST */
@@ -210,6 +210,10 @@ static ov_block *evict(ov_block *block, ov_block *chain)
 /* Keeps a block for the next allocation of its class, and drops the oldest ones beyond the limits. */
 static void pool_put(ov_block *block)
 {
+    if (block->capacity > POOL_BYTES) { /* it would push out all the others, and then itself */
+        destroy(block);
+        return;
+    }
     uint32_t c = block->size_class;
     ov_block *dropped = NULL;
     (void)pthread_mutex_lock(&pool.lock);
@@ -316,8 +320,8 @@ static ov_block *move_pages(ov_block *block)
     if (moved == NULL)
         return NULL;
     /* The new mapping was made only to reserve an aligned range: whole huge pages then move as one entry each. */
-    void *at = mremap(block->data, block->capacity, block->capacity, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, moved->data);
-    if (at == MAP_FAILED) {
+    int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    if (mremap(block->data, block->capacity, block->capacity, flags, moved->data) == MAP_FAILED) {
         destroy(moved);
         return NULL;
     }

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
+const million = 1_000_000
+
 // scene returns n prim paths as a robot scene has them: environments with a robot of a dozen links each, in order.
 func scene(n int) []string {
-	paths := make([]string, 0, n)
-	for env := 0; len(paths) < n; env++ {
-		for link := 0; link < 12 && len(paths) < n; link++ {
-			paths = append(paths, fmt.Sprintf("/World/envs/env_%d/Robot/link_%d/collision", env, link))
-		}
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/World/envs/env_%d/Robot/link_%d/collision", i/12, i%12)
 	}
 	return paths
 }
@@ -26,9 +26,12 @@ func flat(n int) []string {
 	return paths
 }
 
-const million = 1_000_000
+// perPath reports the time of one path of a batch of a million.
+func perPath(b *testing.B) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/path")
+}
 
-func BenchmarkInternMillion(b *testing.B) {
+func BenchmarkMillionPaths(b *testing.B) {
 	for _, c := range []struct {
 		name  string
 		paths []string
@@ -40,85 +43,94 @@ func BenchmarkInternMillion(b *testing.B) {
 				if err := d.Paths(c.paths, out); err != nil {
 					b.Fatal(err)
 				}
-				b.ReportMetric(float64(d.Stats().Bytes)/float64(d.PathCount()), "B/path")
 				b.StopTimer()
+				stats := d.Stats()
+				b.ReportMetric(float64(stats.Bytes)/float64(stats.Paths), "B/path")
 				d.Close()
 				runtime.GC()
 				b.StartTimer()
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/path")
+			perPath(b)
 		})
+		d := New(0)
+		if err := d.Paths(c.paths, out); err != nil {
+			b.Fatal(err)
+		}
 		b.Run(c.name+"/known", func(b *testing.B) {
-			d := New(0)
-			defer d.Close()
-			_ = d.Paths(c.paths, out)
 			for b.Loop() {
 				_ = d.Paths(c.paths, out)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/path")
+			perPath(b)
 		})
-		b.Run(c.name+"/strings", func(b *testing.B) {
-			d := New(0)
-			defer d.Close()
-			_ = d.Paths(c.paths, out)
+		b.Run(c.name+"/to string", func(b *testing.B) {
 			for b.Loop() {
 				for _, p := range out {
-					if s, _ := d.PathString(p); s == "" {
-						b.Fatal(p)
-					}
+					_, _ = d.PathString(p)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/path")
+			perPath(b)
 		})
+		b.Run(c.name+"/to tokens", func(b *testing.B) {
+			var tokens []Token
+			for b.Loop() {
+				for _, p := range out {
+					tokens, _ = d.PathTokens(p, tokens[:0])
+				}
+			}
+			perPath(b)
+		})
+		b.Run(c.name+"/to list", func(b *testing.B) {
+			for b.Loop() {
+				h, _ := d.NewList(out)
+				_ = d.ReleaseRef(h)
+			}
+			perPath(b)
+		})
+		d.Close()
 	}
 }
 
-func BenchmarkCheckMillion(b *testing.B) {
-	paths := scene(million)
-	for b.Loop() {
-		_ = checkPaths(paths)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/path")
-}
-
-func BenchmarkPathKnown(b *testing.B) {
-	d := New(0)
-	defer d.Close()
-	b.ReportAllocs()
+func BenchmarkKnownPath(b *testing.B) {
+	d := open(b)
 	for b.Loop() {
 		_, _ = d.Path("/World/envs/env_1/Robot/link_3/collision")
 	}
 }
 
-func BenchmarkTokenKnown(b *testing.B) {
-	d := New(0)
-	defer d.Close()
-	b.ReportAllocs()
+func BenchmarkKnownToken(b *testing.B) {
+	d := open(b)
 	for b.Loop() {
 		_, _ = d.Token("omni:fabric:worldMatrix")
 	}
 }
 
 func BenchmarkTokenString(b *testing.B) {
-	d := New(0)
-	defer d.Close()
-	t, _ := d.Token("omni:fabric:worldMatrix")
+	d := open(b)
+	token := mustToken(b, d, "omni:fabric:worldMatrix")
 	for b.Loop() {
-		_, _ = d.TokenString(t)
+		_, _ = d.TokenString(token)
 	}
 }
 
-func BenchmarkNewListKnown(b *testing.B) {
-	for _, n := range []int{4, million} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			d := New(0)
-			defer d.Close()
-			paths := make([]Path, n)
-			_ = d.Paths(flat(n), paths)
-			b.ReportAllocs()
+func BenchmarkSmallList(b *testing.B) {
+	d := open(b)
+	paths := make([]Path, 4)
+	_ = d.Paths(flat(4), paths)
+	for b.Loop() {
+		h, _ := d.NewList(paths)
+		_ = d.ReleaseRef(h)
+	}
+}
+
+// A garbage collection with two million paths interned costs what it costs with none.
+func BenchmarkCollection(b *testing.B) {
+	for _, n := range []int{0, 2 * million} {
+		b.Run(fmt.Sprint(n, " paths"), func(b *testing.B) {
+			d := open(b)
+			_ = d.Paths(flat(n), make([]Path, n))
+			runtime.GC()
 			for b.Loop() {
-				h, _ := d.NewList(paths)
-				_ = d.ReleaseRef(h)
+				runtime.GC()
 			}
 		})
 	}

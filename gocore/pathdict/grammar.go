@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// A path is "/" or absolute, without trailing slash and without empty, "." and ".." components. Everything else is allowed:
-// a property path such as "/A.attr" is a path whose last component is "A.attr".
+// A path is "/", or it is absolute, without trailing slash and without empty, "." and ".." components. All else is allowed in a
+// component: a property path such as "/A.attr" is a path whose last component is "A.attr".
 
 // checkTokens says what is wrong with the first faulty token string.
 func checkTokens(entries []string) error {
@@ -28,22 +28,22 @@ func checkTokens(entries []string) error {
 	return nil
 }
 
-// checkPaths says what is wrong with the first faulty path string. Batches are mostly sorted, so what an entry shares
-// with the entry before it, up to the last slash, is not looked at again.
+// checkPaths says what is wrong with the first faulty path string. Batches are mostly sorted, so what an entry shares with
+// the entry before it, up to the last slash, is not looked at again.
 func checkPaths(entries []string) error {
 	before := ""
 	for i, s := range entries {
-		from := strings.LastIndexByte(before[:sharedPrefix(before, s)], '/')
+		from := strings.LastIndexByte(s[:sharedPrefix(before, s)], '/')
 		if !wellFormed(s, max(from, 0)) {
-			return explain(s, i)
+			return explainPath(s, i)
 		}
 		before = s
 	}
 	return nil
 }
 
-// wellFormed reports whether s obeys the grammar, given that s[:from] is the beginning of a path that does and that a slash
-// is expected at from.
+// wellFormed reports whether s obeys the grammar. What comes before from, where there is a slash or from is 0, is known to
+// begin a path that does.
 func wellFormed(s string, from int) bool {
 	if len(s) > 2*MaxDepth && (len(s) >= math.MaxUint32 || strings.Count(s, "/") > MaxDepth) {
 		return false
@@ -52,11 +52,10 @@ func wellFormed(s string, from int) bool {
 	if tail == "" || tail[0] != '/' {
 		return false
 	}
-	if len(s) == 1 {
+	if s == "/" {
 		return true
 	}
-	ascii := true
-	start := 1 // of the present component
+	ascii, start := true, 1
 	for i := 1; i < len(tail); i++ {
 		switch c := tail[i]; {
 		case c == '/':
@@ -73,13 +72,13 @@ func wellFormed(s string, from int) bool {
 	return !reserved(tail[start:]) && (ascii || utf8.ValidString(tail))
 }
 
-// reserved reports whether a component is one that no path may have.
+// reserved reports whether no path may have this component.
 func reserved(component string) bool {
 	return len(component) <= 2 && (component == "" || component == "." || component == "..")
 }
 
-// explain says what is wrong with s, which is not well-formed.
-func explain(s string, entry int) error {
+// explainPath says what is wrong with s, which is not well-formed.
+func explainPath(s string, entry int) error {
 	switch {
 	case s == "":
 		return refuse(`Path string must be non-empty (entry %d): the root is "/"`, entry)
@@ -88,21 +87,48 @@ func explain(s string, entry int) error {
 	case !utf8.ValidString(s):
 		return refuse("Path string must be valid UTF-8 (entry %d, %s): encode the text as UTF-8", entry, quote(s))
 	case s[0] != '/':
-		return refuse(`Path string must start with "/" (entry %d, %s): paths are absolute, for example "/World/Cube"`, entry, quote(s))
-	case len(s) > 1 && s[len(s)-1] == '/':
-		return refuse(`Path string must not end with "/" (entry %d, %s): remove the trailing slash`, entry, quote(s))
+		return refuse(`Path string must start with "/" (entry %d, %s): paths are absolute, as "/World/Cube" is`, entry, quote(s))
 	case strings.Contains(s, "//"):
 		return refuse(`Path string must not have an empty component (entry %d, %s): write one "/" between components`, entry, quote(s))
+	case s[len(s)-1] == '/':
+		return refuse(`Path string must not end with "/" (entry %d, %s): remove the trailing slash`, entry, quote(s))
 	case len(s) >= math.MaxUint32:
 		return refuse("Path string must be shorter than 4 GiB (entry %d, %s)", entry, quote(s))
 	}
 	if depth := strings.Count(s, "/"); depth > MaxDepth {
 		return refuse("Path string must have at most %d components (entry %d, %s): it has %d", MaxDepth, entry, quote(s), depth)
 	}
-	return refuse(`Path string must not have "." or ".." components (entry %d, %s): write the path that they lead to`, entry, quote(s))
+	return refuse(`Path string must not have "." or ".." components (entry %d, %s): write the path they lead to`, entry, quote(s))
 }
 
-// sharedPrefix returns the number of leading bytes that a and b have in common.
+// checkComponents says what is wrong with the first faulty entry of PathsFromTokens.
+func (d *Dictionary) checkComponents(tokens []Token, counts []int) error {
+	rest := tokens
+	for entry, count := range counts {
+		switch {
+		case count < 0 || count > len(rest):
+			return refuse("Token count must be from 0 to %d, the tokens that are left (entry %d, count %d)", len(rest), entry, count)
+		case count > MaxDepth:
+			return refuse("Path must have at most %d components (entry %d): it has %d", MaxDepth, entry, count)
+		}
+		for i, token := range rest[:count] {
+			name, ok := d.TokenString(token)
+			switch {
+			case token == 0 || !ok:
+				return refuse("Token handle was not found in this dictionary (entry %d, component %d, handle %d): intern the string first", entry, i, token)
+			case reserved(name) || strings.IndexByte(name, '/') >= 0:
+				return refuse(`Path component must be without "/" and not be "." or ".." (entry %d, component %d, %s)`, entry, i, quote(name))
+			}
+		}
+		rest = rest[count:]
+	}
+	if len(rest) > 0 {
+		return refuse("Token counts must add up to the number of tokens, %d: they add up to %d", len(tokens), len(tokens)-len(rest))
+	}
+	return nil
+}
+
+// sharedPrefix returns how many leading bytes a and b have in common.
 func sharedPrefix(a, b string) int {
 	n := min(len(a), len(b))
 	x, y := unsafe.Slice(unsafe.StringData(a), n), unsafe.Slice(unsafe.StringData(b), n)

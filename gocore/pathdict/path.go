@@ -8,31 +8,39 @@ import (
 	"unsafe"
 )
 
-// node is a path: the path above it and the token of its last component. Node 0 is the root, its own parent.
+// node is a path: the path above it and the token of its last component.
+//
+// A node's children are found in one of two ways. A small family is a chain through the nodes themselves: most
+// parents of a scene have a handful of children, which were made one after the other and so lie side by side. The children of
+// a large family are in the path table.
 type node struct {
-	parent, name uint32 // set once, read without the lock
-	children     uint32 // the child added last, 0 for none, or many
-	sibling      uint32 // the sibling added before this node, 0 for none
+	parent, name uint32 // written once, read without the lock
+	children     uint32 // the youngest child, 0 for none, or large
+	sibling      uint32 // the next older child of the same parent, 0 for none; of no use in a large family
 }
 
 const (
-	noName      = math.MaxUint32
-	many        = math.MaxUint32
-	smallFamily = 16
+	root        = 0              // the root's index; it is its own parent and nobody's child
+	noName      = math.MaxUint32 // the root's name
+	large       = math.MaxUint32 // as children: the family is in the table
+	smallFamily = 16             // children that a chain holds
 )
 
-// Paths interns absolute paths into out, entry by entry, with all paths above them. When it fails out is untouched, and an entry at
-// fault is found before anything is interned.
+// Paths interns absolute paths into out, entry by entry, and with each path all paths above it. When an entry is refused,
+// nothing is interned; when it fails at all, out is untouched.
 func (d *Dictionary) Paths(strings []string, out []Path) error {
-	if err := room(len(out), len(strings)); err != nil {
+	if err := checkRoom(len(out), len(strings)); err != nil {
 		return err
 	}
-	scratch := d.borrow(len(strings))
-	defer d.giveBack(scratch)
-	if err := d.internPaths(strings, *scratch); err != nil {
+	if err := checkPaths(strings); err != nil {
 		return err
 	}
-	for i, index := range *scratch {
+	in := d.borrow(len(strings))
+	defer d.giveBack(in)
+	if err := in.paths(strings); err != nil {
+		return err
+	}
+	for i, index := range in.indices {
 		out[i] = Path(d.handle(index))
 	}
 	return nil
@@ -40,64 +48,27 @@ func (d *Dictionary) Paths(strings []string, out []Path) error {
 
 // Path interns one absolute path.
 func (d *Dictionary) Path(s string) (Path, error) {
-	var index [1]uint32
-	if err := d.internPaths([]string{s}, index[:]); err != nil {
-		return 0, err
-	}
-	return d.PathAt(index[0]), nil
+	one, path := [1]string{s}, [1]Path{}
+	err := d.Paths(one[:], path[:])
+	return path[0], err
 }
 
-func (d *Dictionary) internPaths(strings []string, out []uint32) error {
-	if err := checkPaths(strings); err != nil {
-		return err
-	}
-	in := interner{d: d}
-	return in.paths(strings, out)
-}
-
-// PathsFromTokens interns paths given as components: counts[i] tokens for entry i, the tokens of all entries one after
-// the other. An entry without tokens is the root.
+// PathsFromTokens interns paths given by their components: counts[i] tokens make entry i, and the tokens of all entries
+// follow each other. An entry without tokens is the root. Failure is as for Paths.
 func (d *Dictionary) PathsFromTokens(tokens []Token, counts []int, out []Path) error {
-	if err := room(len(out), len(counts)); err != nil {
+	if err := checkRoom(len(out), len(counts)); err != nil {
 		return err
 	}
 	if err := d.checkComponents(tokens, counts); err != nil {
 		return err
 	}
-	scratch := d.borrow(len(counts))
-	defer d.giveBack(scratch)
-	in := interner{d: d}
-	if err := in.components(tokens, counts, *scratch); err != nil {
+	in := d.borrow(len(counts))
+	defer d.giveBack(in)
+	if err := in.components(tokens, counts); err != nil {
 		return err
 	}
-	for i, index := range *scratch {
-		out[i] = d.PathAt(index)
-	}
-	return nil
-}
-
-func (d *Dictionary) checkComponents(tokens []Token, counts []int) error {
-	rest := tokens
-	for entry, count := range counts {
-		switch {
-		case count < 0 || count > len(rest):
-			return refuse("Token count must be between 0 and the %d tokens that are left (entry %d, count %d)", len(rest), entry, count)
-		case count > MaxDepth:
-			return refuse("Path must have at most %d components (entry %d): it has %d", MaxDepth, entry, count)
-		}
-		for i, token := range rest[:count] {
-			index := d.index(uint64(token))
-			if !d.tokens.has(index) {
-				return refuse("Token handle was not found in this dictionary (entry %d, token %d, handle %d): intern the string first", entry, i, token)
-			}
-			if name := d.name(uint32(index)); reserved(name) || strings.IndexByte(name, '/') >= 0 {
-				return refuse(`Path component must have no "/" and not be "." or ".." (entry %d, token %d, %s)`, entry, i, quote(name))
-			}
-		}
-		rest = rest[count:]
-	}
-	if len(rest) > 0 {
-		return refuse("Token counts must use up all tokens: %d of %d are left over", len(rest), len(tokens))
+	for i, index := range in.indices {
+		out[i] = Path(d.handle(index))
 	}
 	return nil
 }
@@ -109,10 +80,11 @@ func (d *Dictionary) PathTokens(p Path, dst []Token) ([]Token, error) {
 		return dst, ErrUnknownPath
 	}
 	dst = slices.Grow(dst, depth)[:len(dst)+depth]
-	at := d.paths.at(uint32(d.index(uint64(p))))
-	for i := len(dst) - 1; depth > 0; i, depth = i-1, depth-1 {
+	index, _ := d.Index(p)
+	for i := len(dst) - 1; index != root; i-- {
+		at := d.paths.at(index)
 		dst[i] = Token(d.handle(at.name))
-		at = d.paths.at(at.parent)
+		index = at.parent
 	}
 	return dst, nil
 }
@@ -120,53 +92,50 @@ func (d *Dictionary) PathTokens(p Path, dst []Token) ([]Token, error) {
 // PathString returns the text of a path.
 func (d *Dictionary) PathString(p Path) (string, error) {
 	index, ok := d.Index(p)
-	switch {
-	case !ok:
+	if !ok {
 		return "", ErrUnknownPath
-	case index == 0:
+	}
+	if index == root {
 		return "/", nil
 	}
 	size := 0
-	for i := index; i != 0; {
-		at := d.paths.at(i)
-		size += 1 + int(d.tokens.at(at.name).length)
-		i = at.parent
+	for i := index; i != root; i = d.paths.at(i).parent {
+		size += 1 + int(d.tokens.at(d.paths.at(i).name).length)
 	}
-	s := make([]byte, size)
-	for i := index; i != 0; {
-		at := d.paths.at(i)
-		name := d.name(at.name)
-		copy(s[size-len(name):], name)
-		size -= len(name) + 1
-		s[size] = '/'
-		i = at.parent
+	text := make([]byte, size)
+	for i := index; i != root; i = d.paths.at(i).parent {
+		name := d.name(d.paths.at(i).name)
+		size -= 1 + len(name)
+		text[size] = '/'
+		copy(text[size+1:], name)
 	}
-	return unsafe.String(unsafe.SliceData(s), len(s)), nil // s is not written again
+	return unsafe.String(unsafe.SliceData(text), len(text)), nil // nobody writes to text any more
 }
 
-// Parent returns the path above p. The root has none, nor has a handle that this dictionary did not make.
+// Parent returns the path above p. It is false for the root, and for a handle that this dictionary did not make.
 func (d *Dictionary) Parent(p Path) (Path, bool) {
 	index, ok := d.Index(p)
-	if !ok || index == 0 {
+	if !ok || index == root {
 		return 0, false
 	}
 	return Path(d.handle(d.paths.at(index).parent)), true
 }
 
-// Depth returns the number of components of a path, 0 for the root.
-func (d *Dictionary) Depth(p Path) (int, bool) {
+// Depth returns the number of components of a path, 0 for the root. It is false for a handle that this dictionary did not
+// make.
+func (d *Dictionary) Depth(p Path) (depth int, ok bool) {
 	index, ok := d.Index(p)
-	depth := 0
-	if ok {
-		for ; index != 0; index = d.paths.at(index).parent {
-			depth++
-		}
+	if !ok {
+		return 0, false
 	}
-	return depth, ok
+	for ; index != root; index = d.paths.at(index).parent {
+		depth++
+	}
+	return depth, true
 }
 
-// Index returns the dense index of a path: indices count from 0, the root, in the order of interning, and a path's index is
-// larger than its parent's. It is false for a handle that this dictionary did not make.
+// Index returns the dense index of a path. Indices count up from 0, the root, in the order of interning, so that a path's index
+// is larger than those of the paths above it. It is false for a handle that this dictionary did not make.
 func (d *Dictionary) Index(p Path) (uint32, bool) {
 	index := d.index(uint64(p))
 	return uint32(index), d.paths.has(index)
@@ -180,29 +149,20 @@ func (d *Dictionary) PathAt(i uint32) Path {
 	return Path(d.handle(i))
 }
 
-// PathCount returns the number of paths interned so far, the root and all paths above others included.
+// PathCount returns the number of paths interned so far, the root and the paths above others included. Every dense index
+// is below it.
 func (d *Dictionary) PathCount() int { return int(d.paths.published.Load()) }
 
 // path returns the index of a well-formed path and adds what is new of it.
 func (in *interner) path(s string) (uint32, error) {
 	if s == "/" {
-		return 0, nil // and the next entry compares itself with the one before this
+		return root, nil
 	}
-	shared := sharedPrefix(in.before, s)
-	kept := len(in.steps)
-	for kept > 0 {
-		end := in.steps[kept-1].end
-		if end <= shared && (end == len(s) || s[end] == '/') {
-			break
-		}
-		kept--
+	in.keepShared(s)
+	at, end := uint32(root), 0
+	if n := len(in.steps); n > 0 {
+		at, end = in.steps[n-1].node, in.steps[n-1].end
 	}
-	in.steps = in.steps[:kept]
-	parent, end := uint32(0), 0
-	if kept > 0 {
-		parent, end = in.steps[kept-1].node, in.steps[kept-1].end
-	}
-	in.before = s[:end] // what steps stands for, should an entry fail
 	for end < len(s) {
 		start := end + 1
 		if n := strings.IndexByte(s[start:], '/'); n >= 0 {
@@ -214,34 +174,27 @@ func (in *interner) path(s string) (uint32, error) {
 		if err != nil {
 			return 0, err
 		}
-		if parent, err = in.child(parent, name); err != nil {
+		if at, err = in.child(at, name); err != nil {
 			return 0, err
 		}
-		in.steps = append(in.steps, step{end, parent})
+		in.steps = append(in.steps, step{end, at})
 	}
-	in.before = s
-	return parent, nil
+	return at, nil
 }
 
-// components interns valid token sequences.
-func (in *interner) components(tokens []Token, counts []int, out []uint32) error {
-	in.d.names.RLock()
-	defer in.unlock()
-	for entry, count := range counts {
-		at := uint32(0)
-		for _, token := range tokens[:count] {
-			var err error
-			if at, err = in.child(at, uint32(in.d.index(uint64(token)))); err != nil {
-				return err
-			}
+// keepShared drops the steps of the path before that are not steps of s.
+func (in *interner) keepShared(s string) {
+	shared, kept := sharedPrefix(in.before, s), len(in.steps)
+	for kept > 0 {
+		if end := in.steps[kept-1].end; end <= shared && (end == len(s) || s[end] == '/') {
+			break
 		}
-		out[entry] = at
-		tokens = tokens[count:]
+		kept--
 	}
-	return nil
+	in.before, in.steps = s, in.steps[:kept]
 }
 
-// child returns the index of the path below parent with that name and adds it when it is new.
+// child returns the index of the path below parent with that name and adds the path when it is new.
 func (in *interner) child(parent, name uint32) (uint32, error) {
 	d := in.d
 	if index, ok := d.findChild(parent, name); ok {
@@ -252,70 +205,72 @@ func (in *interner) child(parent, name uint32) (uint32, error) {
 			return index, nil
 		}
 	}
-	if d.closed {
-		return 0, errClosed
-	}
-	if d.paths.length >= full {
-		return 0, errFull
-	}
-	return d.addChild(parent, name), nil
+	return d.addChild(parent, name)
 }
 
 func (d *Dictionary) findChild(parent, name uint32) (uint32, bool) {
-	at := d.paths.at(parent).children
-	if at == many {
-		return d.findInTable(parent, name)
+	index := d.paths.at(parent).children
+	if index == large {
+		return d.pathTable.find(childHash(parent, name), func(index uint32) bool {
+			child := d.paths.at(index)
+			return child.parent == parent && child.name == name
+		})
 	}
-	for at != 0 {
-		child := d.paths.at(at)
+	for index != 0 {
+		child := d.paths.at(index)
 		if child.name == name {
-			return at, true
+			return index, true
 		}
-		at = child.sibling
+		index = child.sibling
 	}
 	return 0, false
 }
 
-func (d *Dictionary) addChild(parent, name uint32) uint32 {
+func (d *Dictionary) addChild(parent, name uint32) (uint32, error) {
+	if err := d.checkGrowth(d.paths.length); err != nil {
+		return 0, err
+	}
 	family := d.paths.at(parent)
+	if family.children != large && d.chainLength(family.children) == smallFamily {
+		if err := d.moveToTable(parent); err != nil {
+			return 0, err
+		}
+	}
+	if family.children != large {
+		index := d.paths.push(node{parent: parent, name: name, sibling: family.children})
+		family.children = index
+		return index, nil
+	}
+	if err := d.pathTable.reserve(1); err != nil {
+		return 0, err
+	}
 	index := d.paths.push(node{parent: parent, name: name})
-	if family.children != many {
-		size := 0
-		for at := family.children; at != 0; at = d.paths.at(at).sibling {
-			size++
-		}
-		if size < smallFamily {
-			d.paths.at(index).sibling = family.children
-			family.children = index
-			return index
-		}
-		for at := family.children; at != 0; at = d.paths.at(at).sibling {
-			d.pathTable.insert(childHash(parent, d.paths.at(at).name), at)
-		}
-		family.children = many
-	}
 	d.pathTable.insert(childHash(parent, name), index)
-	return index
+	return index, nil
 }
 
-func (d *Dictionary) findInTable(parent, name uint32) (uint32, bool) {
-	hash, slots := childHash(parent, name), d.pathTable.slots
-	for i, mask := d.pathTable.home(hash); slots[i] != 0; i = (i + 1) & mask {
-		if uint32(slots[i]>>32) == hash {
-			index := uint32(slots[i]) - 1
-			if child := d.paths.at(index); child.parent == parent && child.name == name {
-				return index, true
-			}
-		}
+func (d *Dictionary) chainLength(index uint32) (length int) {
+	for ; index != 0; index = d.paths.at(index).sibling {
+		length++
 	}
-	return 0, false
+	return length
 }
 
-// childHash gives siblings with consecutive names neighbouring slots: a batch of new names below one parent then fills cache line after
-// cache line.
+func (d *Dictionary) moveToTable(parent uint32) error {
+	if err := d.pathTable.reserve(smallFamily); err != nil {
+		return err
+	}
+	family := d.paths.at(parent)
+	for index := family.children; index != 0; index = d.paths.at(index).sibling {
+		d.pathTable.insert(childHash(parent, d.paths.at(index).name), index)
+	}
+	family.children = large
+	return nil
+}
+
+// childHash gives the children of one parent whose tokens were interned in a row slots in a row.
 func childHash(parent, name uint32) uint32 {
-	x := (uint64(parent)<<32 | uint64(name>>3)) ^ 0xa0761d6478bd642f
-	hi, lo := bits.Mul64(x, 0xe7037ed1a0b428db)
+	hi, lo := bits.Mul64((uint64(parent)<<32|uint64(name/tile))^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
 	hi, lo = bits.Mul64(hi^lo, 0x8ebc6af09c88c6e3)
-	return uint32(hi^lo)&^7 | name&7
+	return near(uint32(hi^lo), name)
 }

@@ -18,7 +18,8 @@ type span struct{ chunk, offset, length uint32 }
 type text struct {
 	chunks atomic.Pointer[[][]byte] // the readers' view of blocks
 	blocks []memory.Block
-	used   int // bytes of the last chunk
+	free   []byte // the rest of the last chunk
+	used   int    // bytes of the last chunk
 	size   int64
 }
 
@@ -32,34 +33,39 @@ func (t *text) at(s span) string {
 
 // add stores s and a NUL. A string that does not fit the last chunk starts a new one, made to measure when it is long.
 func (t *text) add(s string) (span, error) {
-	var chunks [][]byte
-	if p := t.chunks.Load(); p != nil {
-		chunks = *p
-	}
-	if len(chunks) == 0 || t.used+len(s)+1 > len(chunks[len(chunks)-1]) {
-		block, err := memory.Alloc(max(chunkSize, len(s)+1), memory.Strings)
-		if err != nil {
+	if len(s)+1 > len(t.free) {
+		if err := t.grow(max(chunkSize, len(s)+1)); err != nil {
 			return span{}, err
 		}
-		t.blocks = append(t.blocks, block)
-		chunks = append(chunks, block.Bytes())
-		t.chunks.Store(&chunks)
-		t.used, t.size = 0, t.size+int64(block.Capacity())
 	}
-	last := len(chunks) - 1
-	at := span{uint32(last), uint32(t.used), uint32(len(s))}
-	copy(chunks[last][t.used:], s)
-	chunks[last][t.used+len(s)] = 0
-	t.used += len(s) + 1
+	at := span{uint32(len(t.blocks) - 1), uint32(t.used), uint32(len(s))}
+	end := copy(t.free, s)
+	t.free[end] = 0
+	t.free, t.used = t.free[end+1:], t.used+end+1
 	return at, nil
 }
 
-func (t *text) free() {
+func (t *text) grow(size int) error {
+	block, err := memory.Alloc(size, memory.Strings)
+	if err != nil {
+		return err
+	}
+	t.blocks = append(t.blocks, block)
+	chunks := make([][]byte, len(t.blocks))
+	for i, block := range t.blocks {
+		chunks[i] = block.Bytes()
+	}
+	t.chunks.Store(&chunks)
+	t.free, t.used, t.size = block.Bytes(), 0, t.size+int64(block.Capacity())
+	return nil
+}
+
+func (t *text) close() {
 	t.chunks.Store(nil)
 	for _, block := range t.blocks {
 		block.Release()
 	}
-	t.blocks, t.used, t.size = nil, 0, 0
+	t.blocks, t.free, t.used, t.size = nil, nil, 0, 0
 }
 
 func (t *text) bytes() int64 { return t.size }

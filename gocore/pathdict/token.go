@@ -2,21 +2,21 @@ package pathdict
 
 import "hash/maphash"
 
-// Tokens interns strings into out, entry by entry. When it fails nothing is interned and out is untouched.
+// Tokens interns strings into out, entry by entry. When an entry is refused, nothing is interned; when it fails at all, out
+// is untouched.
 func (d *Dictionary) Tokens(strings []string, out []Token) error {
-	if err := room(len(out), len(strings)); err != nil {
+	if err := checkRoom(len(out), len(strings)); err != nil {
 		return err
 	}
 	if err := checkTokens(strings); err != nil {
 		return err
 	}
-	scratch := d.borrow(len(strings))
-	defer d.giveBack(scratch)
-	in := interner{d: d}
-	if err := in.tokens(strings, *scratch); err != nil {
+	in := d.borrow(len(strings))
+	defer d.giveBack(in)
+	if err := in.tokens(strings); err != nil {
 		return err
 	}
-	for i, index := range *scratch {
+	for i, index := range in.indices {
 		out[i] = Token(d.handle(index))
 	}
 	return nil
@@ -24,19 +24,13 @@ func (d *Dictionary) Tokens(strings []string, out []Token) error {
 
 // Token interns one string.
 func (d *Dictionary) Token(s string) (Token, error) {
-	one, index := [1]string{s}, [1]uint32{}
-	if err := checkTokens(one[:]); err != nil {
-		return 0, err
-	}
-	in := interner{d: d}
-	if err := in.someTokens(one[:], index[:]); err != nil {
-		return 0, err
-	}
-	return Token(d.handle(index[0])), nil
+	one, token := [1]string{s}, [1]Token{}
+	err := d.Tokens(one[:], token[:])
+	return token[0], err
 }
 
-// TokenString returns the text of a token as a view of the dictionary's memory: it is followed by a NUL byte and is valid
-// until Close. Token 0 is "". The second result is false for a handle that this dictionary did not make.
+// TokenString returns the text of a token as a view of the dictionary's memory: a NUL byte follows it, and it is valid until
+// Close. Token 0 is "". The second result is false for a handle that this dictionary did not make.
 func (d *Dictionary) TokenString(t Token) (string, bool) {
 	if t == 0 {
 		return "", true
@@ -48,17 +42,12 @@ func (d *Dictionary) TokenString(t Token) (string, bool) {
 	return d.name(uint32(index)), true
 }
 
-// handle and index convert between handles and dense indices. The index of a handle that is 0 or belongs to an earlier dictionary wraps
-// around to a number that no vector has.
-func (d *Dictionary) handle(index uint32) uint64 { return d.base + 1 + uint64(index) }
-func (d *Dictionary) index(handle uint64) uint64 { return handle - d.base - 1 }
+func (d *Dictionary) name(token uint32) string { return d.text.at(*d.tokens.at(token)) }
 
-func (d *Dictionary) name(index uint32) string { return d.text.at(*d.tokens.at(index)) }
-
-// token returns the index of a valid token string and adds it when it is new.
+// token returns the index of a valid token string and adds the token when it is new.
 func (in *interner) token(s string) (uint32, error) {
 	d := in.d
-	hash := d.hash(s)
+	hash := d.tokenHash(s)
 	if index, ok := d.findToken(hash, s); ok {
 		return index, nil
 	}
@@ -67,11 +56,26 @@ func (in *interner) token(s string) (uint32, error) {
 			return index, nil
 		}
 	}
-	if d.closed {
-		return 0, errClosed
+	return d.addToken(hash, s)
+}
+
+// tokenHash gives strings that differ in the last byte only, such as numbered names, slots close to each other: a batch of new names
+// then fills the table cache line by cache line.
+func (d *Dictionary) tokenHash(s string) uint32 {
+	last := len(s) - 1
+	return near(uint32(maphash.String(d.seed, s[:last])), uint32(s[last]))
+}
+
+func (d *Dictionary) findToken(hash uint32, s string) (uint32, bool) {
+	return d.tokenTable.find(hash, func(index uint32) bool { return d.name(index) == s })
+}
+
+func (d *Dictionary) addToken(hash uint32, s string) (uint32, error) {
+	if err := d.checkGrowth(d.tokens.length); err != nil {
+		return 0, err
 	}
-	if d.tokens.length >= full {
-		return 0, errFull
+	if err := d.tokenTable.reserve(1); err != nil {
+		return 0, err
 	}
 	at, err := d.text.add(s)
 	if err != nil {
@@ -80,24 +84,4 @@ func (in *interner) token(s string) (uint32, error) {
 	index := d.tokens.push(at)
 	d.tokenTable.insert(hash, index)
 	return index, nil
-}
-
-func (d *Dictionary) hash(s string) uint32 {
-	last := len(s) - 1
-	return uint32(maphash.String(d.seed, s[:last]))&^7 | uint32(s[last]&7)
-}
-
-func (d *Dictionary) findToken(hash uint32, s string) (uint32, bool) {
-	slots := d.tokenTable.slots
-	if len(slots) == 0 {
-		return 0, false
-	}
-	for i, mask := d.tokenTable.home(hash); slots[i] != 0; i = (i + 1) & mask {
-		if uint32(slots[i]>>32) == hash {
-			if index := uint32(slots[i]) - 1; d.name(index) == s {
-				return index, true
-			}
-		}
-	}
-	return 0, false
 }

@@ -5,14 +5,11 @@ import (
 	"unsafe"
 )
 
-const (
-	segmentBits = 13
-	segmentSize = 1 << segmentBits
-)
+const segmentSize = 1 << 13
 
-// vector is an append-only sequence of records. It grows by whole segments, so that records never move: growth copies
-// nothing, and readers need no lock. One writer at a time, under the dictionary's lock, pushes records and then
-// publishes the new length; a reader that has seen an index below the published length may read that record for ever.
+// vector is an append-only sequence of records. It grows by whole segments, so that a record never moves: growing copies
+// nothing, and readers need no lock. One writer at a time, under the dictionary's lock, pushes records and then publishes
+// the new length. Whoever has seen an index below the published length may read that record for ever.
 type vector[T any] struct {
 	segments  atomic.Pointer[[]*[segmentSize]T]
 	length    uint32        // the writer's
@@ -20,22 +17,17 @@ type vector[T any] struct {
 }
 
 func (v *vector[T]) at(i uint32) *T {
-	return &(*v.segments.Load())[i>>segmentBits][i%segmentSize]
+	return &(*v.segments.Load())[i/segmentSize][i%segmentSize]
 }
 
+// has reports whether readers may look at record i.
 func (v *vector[T]) has(i uint64) bool { return i < uint64(v.published.Load()) }
 
-// push appends a record that no reader sees before publish.
+// push appends a record. Readers see it after publish.
 func (v *vector[T]) push(record T) uint32 {
 	i := v.length
 	if i%segmentSize == 0 {
-		var segments []*[segmentSize]T
-		if old := v.segments.Load(); old != nil {
-			segments = *old
-		}
-		// Appending in place is safe: a reader's slice ends before the new element.
-		segments = append(segments, new([segmentSize]T))
-		v.segments.Store(&segments)
+		v.grow()
 	}
 	*v.at(i) = record
 	v.length++
@@ -44,7 +36,16 @@ func (v *vector[T]) push(record T) uint32 {
 
 func (v *vector[T]) publish() { v.published.Store(v.length) }
 
-func (v *vector[T]) clear() {
+func (v *vector[T]) grow() {
+	var segments []*[segmentSize]T
+	if old := v.segments.Load(); old != nil {
+		segments = *old
+	}
+	segments = append(segments, new([segmentSize]T)) // in place, perhaps: a reader's slice ends before it
+	v.segments.Store(&segments)
+}
+
+func (v *vector[T]) close() {
 	v.published.Store(0)
 	v.length = 0
 	v.segments.Store(nil)

@@ -83,7 +83,7 @@ func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, *E
 
 // judgeMap refuses what can't be mapped and finds the schema.
 func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *Error) {
-	e := entry{name: desc.Attribute}
+	e := entry{name: desc.Attribute, prims: q.Prims}
 	if err := s.checkTarget("mapped", desc.Attribute, ordinal); err != nil {
 		return e, err
 	}
@@ -109,10 +109,10 @@ func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *E
 		return e, wrap(err, "attribute %q", name)
 	}
 	var err *Error
-	if e.column, err = s.columnFor(desc.Attribute, q, e.schema); err != nil {
+	if e.column, err = s.columnFor(desc.Attribute, q.Prims, e.schema); err != nil {
 		return e, err
 	}
-	return e, s.checkMode(q, desc.Mode)
+	return e, s.checkMode(q.Prims, desc.Mode)
 }
 
 // existingDType is the dtype on which the query's prims agree.
@@ -266,7 +266,7 @@ func (s *Stage) commit(m *session, adopt bool) *Error {
 		return err
 	}
 	var err *Error
-	if e.column, err = s.columnFor(e.name, m.query, e.schema); err != nil {
+	if e.column, err = s.columnFor(e.name, e.prims, e.schema); err != nil {
 		return err
 	}
 	block, failure := m.group.surrender(adopt)
@@ -274,7 +274,7 @@ func (s *Stage) commit(m *session, adopt bool) *Error {
 		return wrap(failure, "attribute %q", s.text(e.name))
 	}
 	e.block = block
-	if err := s.bind(m.query, &e); err != nil {
+	if err := s.bind(&e); err != nil {
 		e.block.Release()
 		return err
 	}

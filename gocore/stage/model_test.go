@@ -120,6 +120,10 @@ func (p *play) some() []string {
 func (p *play) ordinal() uint64 { return p.model.floor + 1 + p.random.Uint64N(4) }
 
 func (p *play) writeSome() {
+	if p.random.IntN(3) == 0 {
+		p.writeSparsely()
+		return
+	}
 	paths, ordinal := p.some(), p.ordinal()
 	values := make([]float3, len(paths))
 	for i, path := range paths {
@@ -128,6 +132,36 @@ func (p *play) writeSome() {
 		p.model.write(path, ordinal, values[i])
 	}
 	p.write(p.query(paths...), "p", ordinal, values...)
+}
+
+// writeSparsely writes some of the leading prims of a list, chosen by a mask or from gathered rows.
+func (p *play) writeSparsely() {
+	paths, ordinal := p.some(), p.ordinal()
+	count := 1 + p.random.IntN(len(paths))
+	sparse := Payload{Count: uint32(count)}
+	source := make([]float3, count)
+	if p.random.IntN(2) == 0 {
+		source = make([]float3, 1+p.random.IntN(5))
+		for range count {
+			sparse.IndexMap = append(sparse.IndexMap, p.random.Uint32N(uint32(len(source))))
+		}
+	} else {
+		sparse.Mask = []uint64{p.random.Uint64()}
+	}
+	for i := range source {
+		p.value++
+		source[i] = one(p.value)
+	}
+	for i, path := range paths[:count] {
+		switch {
+		case sparse.IndexMap != nil:
+			p.model.write(path, ordinal, source[sparse.IndexMap[i]])
+		case sparse.Mask[0]>>i&1 == 1:
+			p.model.write(path, ordinal, source[i])
+		}
+	}
+	sparse.Views = payload(float3Type, source).Views
+	require.Nil(p.T, p.tryWrite(p.query(paths...), "p", ordinal, sparse))
 }
 
 func (p *play) openSome() {

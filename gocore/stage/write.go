@@ -52,7 +52,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 	var single [1]entry // the common batch needs no allocation
 	entries := single[:0]
 	for i := range writes {
-		e, err := s.judge(q, &writes[i], ordinal)
+		e, err := s.judge(q, &writes[i], ordinal, mode)
 		if err != nil {
 			return 0, err
 		}
@@ -61,10 +61,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 		}
 		entries = append(entries, e)
 	}
-	if err := s.checkMode(q, mode); err != nil {
-		return 0, err
-	}
-	if err := s.apply(q, entries, ordinal); err != nil {
+	if err := s.apply(entries, ordinal); err != nil {
 		return 0, err
 	}
 	return s.succeed(), nil
@@ -73,7 +70,9 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 // entry is one write of a batch, judged.
 type entry struct {
 	name   pathdict.Token
+	prims  *pathdict.List // the prims that are written: all of the query, or those that count and mask select
 	view   tensor.View
+	source []uint32 // payload row of each written prim; nil = row k for prim k
 	schema column.Schema
 	column *bound // nil until it is created
 	block  memory.Block
@@ -81,8 +80,8 @@ type entry struct {
 }
 
 // judge refuses what can't be written and finds the column. It changes nothing.
-func (s *Stage) judge(q query.Query, w *Write, ordinal uint64) (entry, *Error) {
-	e := entry{name: w.Attribute}
+func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry, *Error) {
+	e := entry{name: w.Attribute, prims: q.Prims}
 	if err := s.checkTarget("written", w.Attribute, ordinal); err != nil {
 		return e, err
 	}
@@ -91,24 +90,53 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64) (entry, *Error) {
 	switch {
 	case p.Array:
 		return e, errorf(NotSupported, "attribute %q: array (ragged) columns are not supported by this version; is_array must be false", name)
-	case p.IndexMap != nil || p.Mask != nil:
-		return e, errorf(NotSupported, "attribute %q: index_map and mask are not supported by this version; write a dense payload", name)
 	case len(p.Views) != 1:
 		return e, errorf(InvalidArgument, "attribute %q: a fixed column takes exactly one tensor, got %d", name, len(p.Views))
 	case p.Event != 0:
 		return e, errorf(NotSupported, "attribute %q: cuda_sync.wait_event is %#x, but CUDA is not loaded; pass 0 for host data", name, p.Event)
-	case p.Count != 0 && int(p.Count) != q.Prims.Len():
-		return e, errorf(InvalidArgument, "attribute %q: count is %d, but the query lists %d prims; pass 0 to write all of them",
-			name, p.Count, q.Prims.Len())
 	}
-	if q.Prims.Len() == 0 {
-		return e, nil
+	count, err := p.count(name, q.Prims.Len())
+	if err != nil {
+		return e, err
 	}
-	return e, s.judgePayload(&e, q, name, p)
+	if q.Prims.Len() > 0 {
+		if err := e.judgePayload(name, p, count); err != nil {
+			return e, err
+		}
+		e.prims = s.dict.Sublist(q.Prims, count, p.Mask)
+	}
+	if err := s.checkMode(e.prims, mode); err != nil || e.prims.Len() == 0 {
+		return e, err
+	}
+	e.column, err = s.columnFor(e.name, e.prims, e.schema)
+	return e, err
 }
 
-// judgePayload checks the tensor of a fixed column against the query and the column.
-func (s *Stage) judgePayload(e *entry, q query.Query, name string, p *Payload) *Error {
+// count is the number of leading prims that the payload is about.
+func (p *Payload) count(name string, prims int) (int, *Error) {
+	switch count := int(p.Count); {
+	case p.IndexMap != nil && p.Mask != nil:
+		return 0, errorf(InvalidArgument, "attribute %q: index_map and mask are mutually exclusive; pass one of them", name)
+	case count == 0 && (p.IndexMap != nil || p.Mask != nil):
+		return 0, errorf(InvalidArgument, "attribute %q: count must be non-zero when index_map or mask is supplied", name)
+	case p.IndexMap != nil && len(p.IndexMap) < count:
+		return 0, errorf(InvalidArgument, "attribute %q: index_map has %d entries, but count is %d; pass one entry per written prim",
+			name, len(p.IndexMap), count)
+	case p.Mask != nil && 64*len(p.Mask) < count:
+		return 0, errorf(InvalidArgument, "attribute %q: mask has %d words of 64 bits, but count is %d; pass a bit per prim",
+			name, len(p.Mask), count)
+	case count > prims:
+		return 0, errorf(InvalidArgument, "attribute %q: count is %d, but the query lists %d prims; pass at most that many, or 0 for all",
+			name, count, prims)
+	case count == 0:
+		return prims, nil
+	default:
+		return count, nil
+	}
+}
+
+// judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
+func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	e.view = p.Views[0]
 	if e.view.Device.Type != tensor.CPU {
 		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first",
@@ -121,17 +149,39 @@ func (s *Stage) judgePayload(e *entry, q query.Query, name string, p *Payload) *
 	if err != nil {
 		return wrap(err, "attribute %q", name)
 	}
-	if rows != q.Prims.Len() {
-		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but the query lists %d prims%s",
-			name, e.view.Shape, e.view.DType, rows, q.Prims.Len(), flatHint(e.view, rows, q.Prims.Len()))
-	}
-	e.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
 	if err := p.Semantic.Check(dtype, false); err != nil {
 		return wrap(err, "attribute %q", name)
 	}
-	found, failure := s.columnFor(e.name, q, e.schema)
-	e.column = found
-	return failure
+	e.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
+	if p.IndexMap != nil {
+		e.source = p.IndexMap[:count]
+		for i, row := range e.source {
+			if int(row) >= rows {
+				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
+					name, i, row, rows)
+			}
+		}
+		return nil
+	}
+	if rows != count {
+		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
+			name, e.view.Shape, e.view.DType, rows, count, flatHint(e.view, rows, count))
+	}
+	if p.Mask != nil {
+		e.source = selected(p.Mask, count)
+	}
+	return nil
+}
+
+// selected lists the positions below n whose bit is set.
+func selected(mask []uint64, n int) []uint32 {
+	list := []uint32{}
+	for i := range n {
+		if mask[i/64]>>(i%64)&1 == 1 {
+			list = append(list, uint32(i))
+		}
+	}
+	return list
 }
 
 // flatHint explains the commonest mistake: components counted as rows.
@@ -143,9 +193,9 @@ func flatHint(v tensor.View, rows, prims int) string {
 		prims, rows/prims, int(v.DType.Lanes)*rows/prims, prims)
 }
 
-// columnFor returns the column that takes values of a schema for the query's prims, or nil when a new one is needed. The
+// columnFor returns the column that takes values of a schema for the prims, or nil when a new one is needed. The
 // schema of a prim's attribute never changes: another dtype, kind or role for a prim that has a value is refused.
-func (s *Stage) columnFor(name pathdict.Token, q query.Query, schema column.Schema) (*bound, *Error) {
+func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema column.Schema) (*bound, *Error) {
 	a := s.attributes[name]
 	if a == nil {
 		return nil, nil
@@ -165,7 +215,7 @@ func (s *Stage) columnFor(name pathdict.Token, q query.Query, schema column.Sche
 		if c == fits {
 			continue
 		}
-		b, err := c.bindings.Of(c.Column, q.Prims)
+		b, err := c.bindings.Of(c.Column, prims)
 		if err != nil {
 			return nil, wrap(err, "attribute %q", s.text(name))
 		}
@@ -184,13 +234,11 @@ func accepts(have, schema column.Schema) bool {
 }
 
 // apply copies every payload, then makes all of them records.
-func (s *Stage) apply(q query.Query, entries []entry, ordinal uint64) *Error {
-	if q.Prims.Len() == 0 {
-		return nil
-	}
+func (s *Stage) apply(entries []entry, ordinal uint64) *Error {
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
 	for i := range entries {
 		e := &entries[i]
-		if err := e.copyIn(q.Prims.Len()); err != nil {
+		if err := e.copyIn(); err != nil {
 			for _, done := range entries[:i] {
 				done.block.Release()
 			}
@@ -198,7 +246,7 @@ func (s *Stage) apply(q query.Query, entries []entry, ordinal uint64) *Error {
 		}
 	}
 	for i := range entries {
-		if err := s.bind(q, &entries[i]); err != nil {
+		if err := s.bind(&entries[i]); err != nil {
 			for _, e := range entries {
 				e.block.Release()
 			}
@@ -212,8 +260,9 @@ func (s *Stage) apply(q query.Query, entries []entry, ordinal uint64) *Error {
 }
 
 // copyIn copies the payload into a block of its own: the one copy of a write.
-func (e *entry) copyIn(prims int) (err error) {
-	size := prims * e.schema.DType.Size()
+func (e *entry) copyIn() (err error) {
+	width := e.schema.DType.Size()
+	size := e.prims.Len() * width
 	if e.column != nil {
 		e.block, err = e.column.Buffer(size, false)
 	} else {
@@ -222,19 +271,40 @@ func (e *entry) copyIn(prims int) (err error) {
 	if err != nil {
 		return err
 	}
-	tensor.CopyRows(e.block.Bytes()[:size], e.view)
+	if e.source == nil {
+		tensor.CopyRows(e.block.Bytes()[:size], e.view)
+	} else if err = e.gatherIn(width); err != nil {
+		e.block.Release()
+		return err
+	}
 	memory.Copied(size)
 	return nil
 }
 
-// bind finds the rows of the query's prims and creates what is missing: the attribute, the column, the rows.
-func (s *Stage) bind(q query.Query, e *entry) *Error {
+// gatherIn copies the payload rows that the prims ask for. A payload that is not packed is packed first.
+func (e *entry) gatherIn(width int) error {
+	packed, ok := e.view.Packed()
+	if !ok {
+		whole, err := memory.Alloc(e.view.Size(), memory.Maps)
+		if err != nil {
+			return err
+		}
+		defer whole.Release()
+		packed = whole.Bytes()
+		tensor.CopyRows(packed, e.view)
+	}
+	tensor.GatherRows(e.block.Bytes(), packed, e.source, width)
+	return nil
+}
+
+// bind finds the rows of the prims and creates what is missing: the attribute, the column, the rows.
+func (s *Stage) bind(e *entry) *Error {
 	if e.column == nil {
 		a := s.known(e.name)
 		e.column = &bound{Column: column.New(e.schema), bindings: query.Bindings{Resolved: &s.resolved}}
 		a.columns = append(a.columns, e.column)
 	}
-	b, err := e.column.bindings.Grow(e.column.Column, q.Prims, s.carry)
+	b, err := e.column.bindings.Grow(e.column.Column, e.prims, s.carry)
 	if err != nil {
 		return wrap(err, "attribute %q", s.text(e.name))
 	}
@@ -268,14 +338,14 @@ func (s *Stage) carry(paths []uint32) {
 func (s *Stage) exists(path uint32) bool { return int(path) < len(s.prims) && s.prims[path] > 0 }
 
 // checkMode refuses unknown modes, and an Insert that meets a prim.
-func (s *Stage) checkMode(q query.Query, mode Mode) *Error {
+func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 	switch mode {
 	case Upsert:
 		return nil
 	case Insert:
-		for i, path := range q.Prims.Indices() {
+		for i, path := range prims.Indices() {
 			if s.exists(path) {
-				return errorf(PrimNotFound, "prim_mode INSERT: prim %s already exists; nothing was written", s.path(q.Prims.At(i)))
+				return errorf(PrimNotFound, "prim_mode INSERT: prim %s already exists; nothing was written", s.path(prims.At(i)))
 			}
 		}
 		return nil

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -53,7 +54,7 @@ func TestDTypeCheck(t *testing.T) {
 		for bits := range 256 {
 			dtype := DType{Code(code), uint8(bits), 1}
 			switch err := dtype.Check(); {
-			case assert.ObjectsAreEqual(true, contains(stored[dtype.Code], dtype.Bits)):
+			case slices.Contains(stored[dtype.Code], dtype.Bits):
 				assert.NoError(t, err, dtype)
 			case bits == 0:
 				assert.ErrorIs(t, err, ErrInvalid, dtype)
@@ -62,15 +63,6 @@ func TestDTypeCheck(t *testing.T) {
 			}
 		}
 	}
-}
-
-func contains(all []uint8, one uint8) bool {
-	for _, n := range all {
-		if n == one {
-			return true
-		}
-	}
-	return false
 }
 
 func TestDTypeCheckLanes(t *testing.T) {

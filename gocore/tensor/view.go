@@ -196,9 +196,12 @@ func (v View) Packed() (bytes []byte, ok bool) {
 		return nil, true
 	}
 	if v.Strides != nil {
-		var axes [maxAxes]axis
-		if _, outer := v.walk(&axes); len(outer) > 0 {
-			return nil, false
+		distance := int64(1)
+		for axis := len(v.Shape) - 1; axis >= 0; axis-- {
+			if v.Shape[axis] != 1 && v.Strides[axis] != distance {
+				return nil, false
+			}
+			distance *= v.Shape[axis]
 		}
 	}
 	return unsafe.Slice((*byte)(v.first()), n), true
