@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"slices"
+
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
@@ -242,20 +244,30 @@ func (s *Stage) Unmap(id MapID, adopt bool) (op uint64, err *Error) {
 	return s.succeed(), nil
 }
 
-// Abort ends a session and writes nothing of what is uncommitted.
+// Abort ends a session and writes nothing of what is uncommitted. Aborting it once more does nothing; a session that was
+// unmapped can't be aborted.
 func (s *Stage) Abort(id MapID) *Error {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
+	if slices.Contains(s.aborted, id) {
+		return nil
+	}
 	m, err := s.session(id)
 	if err != nil {
 		return err
 	}
 	delete(s.maps, id)
 	m.drop()
+	if s.aborted = append(s.aborted, id); len(s.aborted) > maxAborted {
+		s.aborted = slices.Delete(s.aborted, 0, 1)
+	}
 	return nil
 }
+
+// maxAborted is how many aborted sessions are told from unknown ones.
+const maxAborted = 64
 
 // commit makes the session's buffer a record of the column. The column is found anew, since it may have come into being,
 // or the prims may have got another schema, while the session was open.

@@ -135,7 +135,9 @@ func TestAbortLeavesNoTrace(t *testing.T) {
 	attributes, _, err := f.QueryResult(all)
 	require.Nil(t, err)
 	assert.Empty(t, attributes)
-	assert.Equal(t, InvalidHandle, f.Abort(m.id).Code)
+	assert.Nil(t, f.Abort(m.id), "aborting twice does nothing")
+	_, err = f.Unmap(m.id, false)
+	assert.Equal(t, InvalidHandle, err.Code)
 	assert.Zero(t, f.Counters().LiveMaps)
 	assert.Nil(t, f.tryWrite(all, "p", 1, payload(float32Type, []float32{1, 2})), "the name is still free for any schema")
 }
@@ -158,6 +160,7 @@ func TestFloorThatOvertakesAMap(t *testing.T) {
 	assert.Equal(t, WriteFloorViolation, m.unmap().Code, "the session ends all the same")
 	_, err = f.Unmap(m.id, false)
 	assert.Equal(t, InvalidHandle, err.Code)
+	assert.Equal(t, InvalidHandle, f.Abort(m.id).Code)
 	assert.Equal(t, many(1), f.read(all, "p", 2))
 }
 

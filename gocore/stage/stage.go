@@ -38,6 +38,7 @@ type Stage struct {
 	queries    map[QueryID]query.Query
 	reads      map[ReadID]*read
 	maps       map[MapID]*session
+	aborted    []MapID // the sessions aborted last
 	ordinals   map[OrdinalQueryID]uint64
 	failed     map[uint64]*Error // finished operations that failed, until they are forgotten
 	resolved   uint64            // list positions looked up one by one

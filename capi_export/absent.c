@@ -1,0 +1,350 @@
+/*
+ * absent.c - the part of the interface that is not built: every function is there, so that clients link and can ask,
+ * and says by its name that it does nothing. What is pure - defaults, releases of nothing - works.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ring.h"
+
+/* Why, and what to do instead. */
+static const char LATER[] = "is not supported by this version";
+static const char NO_USD[] =
+    "is not supported: this library does not read USD; load scenes with the Python package, "
+    "ovstage.population";
+static const char NO_EXPORT[] = "is not supported: this library does not write USD";
+
+static ovstage_api_status_t refuse(ovstage_instance_t* instance, const char* symbol, const char* why) {
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  status = ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s %s", symbol, why);
+  return ov_leave(instance->context, symbol, status);
+}
+
+static ovstage_enqueue_result_t reject(ovstage_instance_t* instance, const char* symbol, const char* why) {
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status != OVSTAGE_OK) return result;
+  result.status = ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s %s", symbol, why);
+  return ov_accept(instance->context, symbol, result);
+}
+
+/* ---- Clones and hierarchy ---------------------------------------------------------------------------------------- */
+
+ovstage_enqueue_result_t ovstage_clone(ovstage_instance_t* instance, ovx_string_t source_path,
+                                       const ovx_string_t* target_paths, size_t num_target_paths,
+                                       ovstage_ordinal_t ordinal) {
+  (void)source_path, (void)target_paths, (void)num_target_paths, (void)ordinal;
+  return reject(instance, "ovstage_clone", LATER);
+}
+
+ovstage_enqueue_result_t ovstage_get_hierarchy(ovstage_instance_t* instance, ovx_primpath_list_t prim_paths,
+                                               ovstage_ordinal_t ordinal, ovstage_hierarchy_relation_t relation,
+                                               ovstage_hierarchy_handle_t* out_hierarchy_handle) {
+  (void)prim_paths, (void)ordinal, (void)relation;
+  if (out_hierarchy_handle != NULL) *out_hierarchy_handle = OVSTAGE_INVALID_HIERARCHY_HANDLE;
+  return reject(instance, "ovstage_get_hierarchy", LATER);
+}
+
+ovstage_api_status_t ovstage_fetch_hierarchy_result(ovstage_instance_t* instance,
+                                                    ovstage_hierarchy_handle_t hierarchy_handle,
+                                                    ovstage_hierarchy_result_t* out_result) {
+  (void)hierarchy_handle;
+  if (out_result != NULL) memset(out_result, 0, sizeof *out_result);
+  return refuse(instance, "ovstage_fetch_hierarchy_result", LATER);
+}
+
+ovstage_api_status_t ovstage_release_hierarchy_result(ovstage_instance_t* instance,
+                                                      const ovstage_hierarchy_result_t* result) {
+  (void)result;
+  return refuse(instance, "ovstage_release_hierarchy_result", LATER);
+}
+
+ovstage_enqueue_result_t ovstage_release_hierarchy(ovstage_instance_t* instance, ovstage_hierarchy_handle_t handle) {
+  (void)handle;
+  return reject(instance, "ovstage_release_hierarchy", LATER);
+}
+
+ovstage_api_status_t ovstage_get_hierarchy_computation_models(
+    ovstage_instance_t* instance, const ovstage_hierarchy_computation_model_desc_t** out_models,
+    size_t* out_model_count) {
+  if (out_models != NULL) *out_models = NULL;
+  if (out_model_count != NULL) *out_model_count = 0;
+  return refuse(instance, "ovstage_get_hierarchy_computation_models", LATER);
+}
+
+ovstage_enqueue_result_t ovstage_compute_hierarchy(ovstage_instance_t* instance,
+                                                   ovstage_hierarchy_computation_model_id_t computation_model_id,
+                                                   ovstage_ordinal_t input_ordinal, ovstage_ordinal_t output_ordinal) {
+  (void)computation_model_id, (void)input_ordinal, (void)output_ordinal;
+  return reject(instance, "ovstage_compute_hierarchy", LATER);
+}
+
+/* ---- Instancing -------------------------------------------------------------------------------------------------- */
+
+ovstage_api_status_t ovstage_instancing_get_instance_roots(ovstage_instance_t* instance, ovx_primpath_t prototype_root,
+                                                           ovx_primpath_list_t* out_instance_roots) {
+  (void)prototype_root;
+  if (out_instance_roots != NULL) *out_instance_roots = OVX_INVALID_PRIMPATH_LIST;
+  return refuse(instance, "ovstage_instancing_get_instance_roots", LATER);
+}
+
+ovstage_api_status_t ovstage_instancing_get_prototype_root(ovstage_instance_t* instance, ovx_primpath_t instance_root,
+                                                           ovx_primpath_t* out_prototype_root) {
+  (void)instance_root;
+  if (out_prototype_root != NULL) *out_prototype_root = OVX_INVALID_PRIMPATH;
+  return refuse(instance, "ovstage_instancing_get_prototype_root", LATER);
+}
+
+ovstage_api_status_t ovstage_instancing_get_prototype_roots(ovstage_instance_t* instance,
+                                                            ovx_primpath_list_t* out_prototype_roots) {
+  if (out_prototype_roots != NULL) *out_prototype_roots = OVX_INVALID_PRIMPATH_LIST;
+  return refuse(instance, "ovstage_instancing_get_prototype_roots", LATER);
+}
+
+/* ---- Population -------------------------------------------------------------------------------------------------- */
+
+/* Population has a last error of its own, which repeats the common one. */
+static ovstage_api_status_t remember(ovstage_api_status_t status) {
+  ov_thread* thread = ov_thread_here();
+  if (thread == NULL) return status;
+  if (status == OVSTAGE_OK)
+    ov_text_clear(&thread->population_error);
+  else
+    ov_text_set(&thread->population_error, thread->error.bytes, thread->error.length);
+  return status;
+}
+
+typedef ovstage_population_enqueue_result_t PE;
+
+static PE reject_population(ovstage_instance_t* stage, const char* symbol, const char* why) {
+  return (PE){remember(reject(stage, symbol, why).status), 0};
+}
+
+ovstage_api_status_t ovstage_population_register_usd_schemas(const ovx_string_t* paths, size_t path_count) {
+  const char* symbol = "ovstage_population_register_usd_schemas";
+  ovstage_api_status_t status = ov_begin(symbol);
+  if (status != OVSTAGE_OK || path_count == 0) return remember(status);
+  if (paths == NULL) return remember(ov_null("paths"));
+  for (size_t i = 0; i < path_count; i++)
+    if (is_ovx_string_empty(&paths[i]))
+      return remember(
+          ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "paths[%zu] is empty, expected a plugInfo.json or its folder", i));
+  return remember(ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s %s", symbol, NO_USD));
+}
+
+PE ovstage_population_open_usd_from_file(ovstage_instance_t* stage, ovx_string_t path, ovstage_ordinal_t ordinal,
+                                         double time, uint32_t domains) {
+  (void)path, (void)ordinal, (void)time, (void)domains;
+  return reject_population(stage, "ovstage_population_open_usd_from_file", NO_USD);
+}
+
+PE ovstage_population_open_usd_from_string(ovstage_instance_t* stage, ovx_string_t usda, ovstage_ordinal_t ordinal,
+                                           double time, uint32_t domains) {
+  (void)usda, (void)ordinal, (void)time, (void)domains;
+  return reject_population(stage, "ovstage_population_open_usd_from_string", NO_USD);
+}
+
+PE ovstage_population_open_usd_from_file_with_desc(ovstage_instance_t* stage, ovx_string_t path,
+                                                   ovstage_ordinal_t ordinal, double time,
+                                                   const ovstage_population_desc_t* descs, size_t desc_count) {
+  (void)path, (void)ordinal, (void)time, (void)descs, (void)desc_count;
+  return reject_population(stage, "ovstage_population_open_usd_from_file_with_desc", NO_USD);
+}
+
+PE ovstage_population_open_usd_from_string_with_desc(ovstage_instance_t* stage, ovx_string_t usda,
+                                                     ovstage_ordinal_t ordinal, double time,
+                                                     const ovstage_population_desc_t* descs, size_t desc_count) {
+  (void)usda, (void)ordinal, (void)time, (void)descs, (void)desc_count;
+  return reject_population(stage, "ovstage_population_open_usd_from_string_with_desc", NO_USD);
+}
+
+PE ovstage_population_add_usd_reference_from_file(ovstage_instance_t* stage, ovx_string_t ref_file_path,
+                                                  ovx_string_t target_path,
+                                                  ovstage_population_usd_reference_handle_t* out_handle) {
+  (void)ref_file_path, (void)target_path;
+  if (out_handle != NULL) *out_handle = OVSTAGE_POPULATION_INVALID_USD_REFERENCE_HANDLE;
+  return reject_population(stage, "ovstage_population_add_usd_reference_from_file", NO_USD);
+}
+
+PE ovstage_population_add_usd_reference_from_string(ovstage_instance_t* stage, ovx_string_t ref_str,
+                                                    ovx_string_t target_path,
+                                                    ovstage_population_usd_reference_handle_t* out_handle) {
+  (void)ref_str, (void)target_path;
+  if (out_handle != NULL) *out_handle = OVSTAGE_POPULATION_INVALID_USD_REFERENCE_HANDLE;
+  return reject_population(stage, "ovstage_population_add_usd_reference_from_string", NO_USD);
+}
+
+PE ovstage_population_remove_usd_reference(ovstage_instance_t* stage,
+                                           ovstage_population_usd_reference_handle_t handle) {
+  (void)handle;
+  return reject_population(stage, "ovstage_population_remove_usd_reference", NO_USD);
+}
+
+PE ovstage_population_reset_usd(ovstage_instance_t* stage) {
+  return reject_population(stage, "ovstage_population_reset_usd", NO_USD);
+}
+
+PE ovstage_population_apply_usd_time(ovstage_instance_t* stage, ovstage_ordinal_t ordinal, double time) {
+  (void)ordinal, (void)time;
+  return reject_population(stage, "ovstage_population_apply_usd_time", NO_USD);
+}
+
+PE ovstage_population_apply_usd_changes(ovstage_instance_t* stage, ovstage_ordinal_t ordinal) {
+  (void)ordinal;
+  return reject_population(stage, "ovstage_population_apply_usd_changes", NO_USD);
+}
+
+/* No operation was ever accepted, so that whatever the id, it was never issued. */
+static ovstage_api_status_t refuse_wait(ovstage_instance_t* stage, const char* symbol,
+                                        ovstage_population_op_id_t op_id) {
+  ovstage_api_status_t status = ov_enter_instance(stage, symbol);
+  if (status != OVSTAGE_OK) return remember(status);
+  status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT,
+                   "%s: op_id %" PRIu64 " was never issued: this library accepts no USD calls", symbol, op_id);
+  return remember(ov_leave(stage->context, symbol, status));
+}
+
+ovstage_api_status_t ovstage_population_wait_op(ovstage_instance_t* stage, ovstage_population_op_id_t op_id,
+                                                ovstage_timeout_ns_t timeout_ns,
+                                                ovstage_population_op_wait_result_t* out_wait_result) {
+  (void)timeout_ns;
+  if (out_wait_result != NULL) memset(out_wait_result, 0, sizeof *out_wait_result);
+  return refuse_wait(stage, "ovstage_population_wait_op", op_id);
+}
+
+ovx_string_t ovstage_population_get_last_error(void) {
+  ov_thread* thread = ov_thread_here();
+  return thread != NULL ? ov_text_view(&thread->population_error) : (ovx_string_t){NULL, 0};
+}
+
+ovx_string_t ovstage_population_get_last_op_error(ovstage_population_op_id_t op_id) {
+  (void)op_id;
+  return (ovx_string_t){NULL, 0};
+}
+
+/* ---- Export ------------------------------------------------------------------------------------------------------ */
+
+ovstage_api_status_t ovstage_population_export_desc_init(ovstage_population_export_desc_t* desc) {
+  ovstage_api_status_t status = ov_begin("ovstage_population_export_desc_init");
+  if (status != OVSTAGE_OK) return status;
+  if (desc == NULL) return ov_null("desc");
+  *desc = (ovstage_population_export_desc_t){
+      .struct_size = sizeof *desc,
+      .source_api_schema_policy = OVSTAGE_POPULATION_EXPORT_SOURCE_API_SCHEMAS_EXPLICIT_ONLY,
+      .projection = OVSTAGE_POPULATION_EXPORT_PROJECTION_EXPLICIT_RULES,
+      .selection = OVSTAGE_POPULATION_EXPORT_SELECTION_EXPLICIT_PREDICATE,
+      .layer_mode = OVSTAGE_POPULATION_EXPORT_LAYER_MODE_OVER,
+      .transform_policy = OVSTAGE_POPULATION_EXPORT_TRANSFORM_USD_XFORM_OP,
+      .unknown_metadata_policy = OVSTAGE_POPULATION_EXPORT_UNKNOWN_METADATA_DROP,
+      .prim_predicate = ovstage_population_prim_predicate_all(),
+      .property_predicate = ovstage_population_property_predicate_all(),
+  };
+  return OVSTAGE_OK;
+}
+
+ovstage_api_status_t ovstage_population_export_desc_init_snapshot(ovstage_population_export_desc_t* desc,
+                                                                  ovstage_ordinal_t ordinal) {
+  ovstage_api_status_t status = ovstage_population_export_desc_init(desc);
+  if (status == OVSTAGE_OK) desc->ordinal = ordinal;
+  return status;
+}
+
+static ovstage_api_status_t refuse_export(ovstage_instance_t* stage, const char* symbol) {
+  return remember(refuse(stage, symbol, NO_EXPORT));
+}
+
+static PE reject_export(ovstage_instance_t* stage, const char* symbol) {
+  return reject_population(stage, symbol, NO_EXPORT);
+}
+
+ovstage_api_status_t ovstage_population_export_destination_create(
+    ovstage_instance_t* stage, ovx_string_t usd_identifier, ovstage_population_export_destination_mode_t mode,
+    ovstage_population_export_destination_handle_t* out_destination) {
+  (void)usd_identifier, (void)mode;
+  if (out_destination != NULL) *out_destination = OVSTAGE_POPULATION_EXPORT_INVALID_DESTINATION_HANDLE;
+  return refuse_export(stage, "ovstage_population_export_destination_create");
+}
+
+PE ovstage_population_export_destination_enqueue_create(
+    ovstage_instance_t* stage, ovx_string_t usd_identifier, ovstage_population_export_destination_mode_t mode,
+    ovstage_population_export_destination_handle_t* out_destination) {
+  (void)usd_identifier, (void)mode;
+  if (out_destination != NULL) *out_destination = OVSTAGE_POPULATION_EXPORT_INVALID_DESTINATION_HANDLE;
+  return reject_export(stage, "ovstage_population_export_destination_enqueue_create");
+}
+
+ovstage_api_status_t ovstage_population_export_to_destination(
+    ovstage_instance_t* stage, ovstage_population_export_destination_handle_t destination,
+    const ovstage_population_export_desc_t* desc, ovstage_population_export_report_t* report) {
+  (void)destination, (void)desc;
+  if (report != NULL) memset(report, 0, sizeof *report);
+  return refuse_export(stage, "ovstage_population_export_to_destination");
+}
+
+PE ovstage_population_export_enqueue_to_destination(ovstage_instance_t* stage,
+                                                    ovstage_population_export_destination_handle_t destination,
+                                                    const ovstage_population_export_desc_t* desc) {
+  (void)destination, (void)desc;
+  return reject_export(stage, "ovstage_population_export_enqueue_to_destination");
+}
+
+ovstage_api_status_t ovstage_population_export_destination_save(
+    ovstage_instance_t* stage, ovstage_population_export_destination_handle_t destination) {
+  (void)destination;
+  return refuse_export(stage, "ovstage_population_export_destination_save");
+}
+
+PE ovstage_population_export_destination_enqueue_save(ovstage_instance_t* stage,
+                                                      ovstage_population_export_destination_handle_t destination) {
+  (void)destination;
+  return reject_export(stage, "ovstage_population_export_destination_enqueue_save");
+}
+
+ovstage_api_status_t ovstage_population_export_destination_destroy(
+    ovstage_instance_t* stage, ovstage_population_export_destination_handle_t destination) {
+  (void)destination;
+  return refuse_export(stage, "ovstage_population_export_destination_destroy");
+}
+
+PE ovstage_population_export_destination_enqueue_destroy(ovstage_instance_t* stage,
+                                                         ovstage_population_export_destination_handle_t destination) {
+  (void)destination;
+  return reject_export(stage, "ovstage_population_export_destination_enqueue_destroy");
+}
+
+ovstage_api_status_t ovstage_population_export_to_usd_file(ovstage_instance_t* stage, ovx_string_t usd_identifier,
+                                                           const ovstage_population_export_desc_t* desc,
+                                                           ovstage_population_export_report_t* report) {
+  (void)usd_identifier, (void)desc;
+  if (report != NULL) memset(report, 0, sizeof *report);
+  return refuse_export(stage, "ovstage_population_export_to_usd_file");
+}
+
+PE ovstage_population_export_enqueue_to_usd_file(ovstage_instance_t* stage, ovx_string_t usd_identifier,
+                                                 const ovstage_population_export_desc_t* desc) {
+  (void)usd_identifier, (void)desc;
+  return reject_export(stage, "ovstage_population_export_enqueue_to_usd_file");
+}
+
+ovstage_api_status_t ovstage_population_export_wait_op(ovstage_instance_t* stage, ovstage_population_op_id_t op_id,
+                                                       ovstage_timeout_ns_t timeout_ns,
+                                                       ovstage_population_export_report_t* report) {
+  (void)timeout_ns;
+  if (report != NULL) memset(report, 0, sizeof *report);
+  return refuse_wait(stage, "ovstage_population_export_wait_op", op_id);
+}
+
+/* ---- Alignment --------------------------------------------------------------------------------------------------- */
+
+int ovalign_align(const ovalign_request_t* request, ovalign_result_t* out_result) {
+  if (out_result != NULL) memset(out_result, 0, sizeof *out_result);
+  ovstage_api_status_t status = ov_begin("ovalign_align");
+  if (status != OVSTAGE_OK) return (int)status;
+  if (request == NULL) return (int)ov_null("request");
+  if (out_result == NULL) return (int)ov_null("out_result");
+  return (int)ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "ovalign_align %s", LATER);
+}
+
+void ovalign_release(ovalign_result_t* result) {
+  if (result != NULL) memset(result, 0, sizeof *result); /* nothing was ever allocated for one */
+}

@@ -1,0 +1,168 @@
+/*
+ * call.c - how a call begins and ends: the fork guard, the way into a stage, and the texts of the calling thread.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring.h"
+
+uint32_t ov_forked;
+
+static pthread_key_t thread_end;
+
+/* Go's own thread-local word makes all of the library's count as static TLS, which is scarce: so it is one pointer, and
+ * as it is static anyway, it may as well be reached without a call. */
+static __thread ov_thread* here __attribute__((tls_model("initial-exec")));
+
+static void in_forked_child(void) { ov_forked = 1; }
+
+static void end_thread(void* memory) {
+  ov_thread* thread = memory;
+  here = NULL; /* a later destructor of this thread may call in again, and then starts afresh */
+  free(thread->error.bytes);
+  free(thread->population_error.bytes);
+  free(thread->op_error.bytes);
+  free(thread);
+}
+
+__attribute__((constructor)) static void prepare(void) {
+  pthread_key_create(&thread_end, end_thread);
+  pthread_atfork(NULL, NULL, in_forked_child);
+}
+
+ov_thread* ov_thread_here(void) {
+  if (here == NULL && (here = calloc(1, sizeof *here)) != NULL) pthread_setspecific(thread_end, here);
+  return here;
+}
+
+/* ---- Texts ------------------------------------------------------------------------------------------------------- */
+
+void ov_text_set(ov_text* text, const char* bytes, size_t length) {
+  if (length + 1 > text->capacity) {
+    size_t capacity = length + 1 < 256 ? 256 : length + 1;
+    char* grown = realloc(text->bytes, capacity);
+    if (grown == NULL) { /* a shortened text is better than none */
+      if (text->capacity == 0) return;
+      length = text->capacity - 1;
+    } else {
+      text->bytes = grown;
+      text->capacity = capacity;
+    }
+  }
+  memcpy(text->bytes, bytes, length);
+  text->bytes[length] = '\0';
+  text->length = length;
+}
+
+void ov_text_clear(ov_text* text) { text->length = 0; }
+
+ovx_string_t ov_text_view(const ov_text* text) {
+  return text->length == 0 ? (ovx_string_t){NULL, 0} : (ovx_string_t){text->bytes, text->length};
+}
+
+ovx_string_t ovstage_get_last_error(void) {
+  return here == NULL ? (ovx_string_t){NULL, 0} : ov_text_view(&here->error);
+}
+
+ovstage_api_status_t ov_fail_text(ovstage_api_status_t status, const char* text, size_t length) {
+  ov_thread* thread = ov_thread_here();
+  if (thread != NULL) ov_text_set(&thread->error, text, length);
+  return status;
+}
+
+ovstage_api_status_t ov_fail(ovstage_api_status_t status, const char* format, ...) {
+  char text[1024]; /* only names, numbers and fixed words are put in here; longer texts come from Go */
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (length < 0) length = 0;
+  if ((size_t)length >= sizeof text) length = sizeof text - 1;
+  return ov_fail_text(status, text, (size_t)length);
+}
+
+ovstage_api_status_t ov_null(const char* argument) {
+  return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "%s must not be NULL", argument);
+}
+
+ovstage_api_status_t ov_too_many(const char* argument, size_t count) {
+  return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "%s is %zu, which is more than memory holds", argument, count);
+}
+
+/* ---- In ---------------------------------------------------------------------------------------------------------- */
+
+const char* ov_forked_text(void) {
+  return "the engine does not work in a forked child process, because its threads stayed in the parent: start worker "
+         "processes with \"spawn\" or \"forkserver\" instead of \"fork\"";
+}
+
+ovstage_api_status_t ov_begin(const char* symbol) {
+  if (ov_forked) return ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s: %s", symbol, ov_forked_text());
+  if (here != NULL) ov_text_clear(&here->error);
+  return OVSTAGE_OK;
+}
+
+ovstage_api_status_t ov_enter(ovstage_context_t* context, const char* symbol) {
+  ovstage_api_status_t status = ov_begin(symbol);
+  if (status != OVSTAGE_OK) return status;
+  if (context == NULL) return ov_null("instance");
+  if (!ov_gate_enter(&context->gate))
+    return ov_fail(OVSTAGE_ERROR_INVALID_HANDLE, "%s called after the stage was destroyed", symbol);
+  if (__atomic_load_n(&context->poisoned, __ATOMIC_ACQUIRE)) {
+    const char* text = context->poison != NULL ? context->poison : "the stage broke down for want of memory";
+    ov_fail_text(OVSTAGE_ERROR_INTERNAL, text, strlen(text));
+    ov_gate_leave(&context->gate);
+    return OVSTAGE_ERROR_INTERNAL;
+  }
+  return OVSTAGE_OK;
+}
+
+ovstage_api_status_t ov_enter_instance(ovstage_instance_t* instance, const char* symbol) {
+  return ov_enter(instance == NULL ? NULL : instance->context, symbol);
+}
+
+/* ---- Out --------------------------------------------------------------------------------------------------------- */
+
+static void log_failure(ovstage_log_severity_t severity, const char* symbol, const char* what) {
+  if (ov_log_wanted(severity) && here != NULL && here->error.length > 0)
+    ov_log(severity, "%s %s: %s", symbol, what, here->error.bytes);
+}
+
+ovstage_api_status_t ov_leave(ovstage_context_t* context, const char* symbol, ovstage_api_status_t status) {
+  ov_gate_leave(&context->gate);
+  if (status != OVSTAGE_OK && status != OVSTAGE_ERROR_END_OF_ITERATION && status != OVSTAGE_ERROR_TIMEOUT)
+    log_failure(OVSTAGE_LOG_VERBOSE, symbol, "failed");
+  return status;
+}
+
+ovstage_enqueue_result_t ov_accept(ovstage_context_t* context, const char* symbol, ovstage_enqueue_result_t result) {
+  if (result.status == OVSTAGE_OK)
+    ov_op_log_accept(&context->ops, result.op_index);
+  else
+    result.op_index = OVSTAGE_INVALID_OP_ID;
+  ov_gate_leave(&context->gate);
+  if (result.status != OVSTAGE_OK) log_failure(OVSTAGE_LOG_INFO, symbol, "was rejected");
+  return result;
+}
+
+/* ---- The context ------------------------------------------------------------------------------------------------- */
+
+void ov_context_retain(ovstage_context_t* context) { __atomic_add_fetch(&context->references, 1, __ATOMIC_RELAXED); }
+
+void ov_context_release(ovstage_context_t* context) {
+  if (__atomic_sub_fetch(&context->references, 1, __ATOMIC_ACQ_REL) != 0) return;
+  ov_op_log_close(&context->ops);
+  free(context->poison);
+  free(context->name);
+  free(context);
+}
+
+void ov_context_poison(ovstage_context_t* context, const char* text, size_t length) {
+  char* copy = strndup(text, length);
+  char* none = NULL;
+  if (!__atomic_compare_exchange_n(&context->poison, &none, copy, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    free(copy);
+  __atomic_store_n(&context->poisoned, 1, __ATOMIC_RELEASE);
+}

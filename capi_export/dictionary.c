@@ -1,0 +1,209 @@
+/*
+ * dictionary.c - the slots of the path dictionary.
+ *
+ * All instances share one dictionary, which lives from the first of them to the last. Its bundle is the same object all
+ * the time; calls between two dictionaries find the gate closed. Texts of errors belong to the caller, hence one malloc
+ * each.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "_cgo_export.h"
+#include "ring.h"
+
+ov_gate ov_dictionary_gate = {1ULL << 63}; /* closed: there is no instance yet */
+
+typedef ovx_api_result_t R;
+typedef path_dictionary_context_t* C;
+
+static R success(void) { return (R){OVX_API_SUCCESS, {NULL, 0}}; }
+
+static R refuse(const char* text) {
+  char* copy = strdup(text);
+  return (R){OVX_API_ERROR, {copy, copy != NULL ? strlen(copy) : 0}};
+}
+
+/* Enters; answers false with `result` set when the call is over. */
+static bool enter(R* result) {
+  if (ov_forked)
+    *result = refuse(ov_forked_text());
+  else if (!ov_gate_enter(&ov_dictionary_gate))
+    *result = refuse("the path dictionary is gone: it was destroyed with the last stage of this process");
+  else
+    return true;
+  return false;
+}
+
+static R leave(R result) {
+  ov_gate_leave(&ov_dictionary_gate);
+  return result;
+}
+
+/* Go answers with a malloc'ed text, or {NULL, 0} when all is well. */
+static R answer(ovx_string_t error) {
+  return leave(error.ptr == NULL && error.length == 0 ? success() : (R){OVX_API_ERROR, error});
+}
+
+/* An array that is NULL although it has entries - `what` is a sentence about it - or has more than there can be. */
+static bool missing(const void* array, size_t count, const char* what, R* result) {
+  if (count == 0 || (array != NULL && count <= OV_MOST_ENTRIES)) return false;
+  *result = leave(refuse(array == NULL ? what : "an array is given more entries than memory holds"));
+  return true;
+}
+
+/* Empty arrays are handed on as NULL: what a caller gives for one need not be an address. */
+#define ARRAY(type, array, count) ((count) > 0 ? (type*)(array) : NULL)
+
+/* ---- Interning --------------------------------------------------------------------------------------------------- */
+
+static R create_tokens_from_strings(C c, const ovx_string_t* strings, size_t num_strings, ovx_token_t* out_tokens) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(strings, num_strings, "strings must not be NULL when num_strings is not 0", &result)) return result;
+  if (missing(out_tokens, num_strings, "out_tokens must not be NULL when num_strings is not 0", &result)) return result;
+  return answer(
+      ovgoTokens(ARRAY(ovx_string_t, strings, num_strings), num_strings, ARRAY(ovx_token_t, out_tokens, num_strings)));
+}
+
+static R create_paths_from_tokens(C c, const ovx_token_t* tokens, const size_t* counts, size_t num_paths,
+                                  ovx_primpath_t* out_prim_paths) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(counts, num_paths, "num_tokens_per_path must not be NULL when num_paths is not 0", &result))
+    return result;
+  if (missing(out_prim_paths, num_paths, "out_prim_paths must not be NULL when num_paths is not 0", &result))
+    return result;
+  size_t total = 0;
+  for (size_t i = 0; i < num_paths; i++)
+    if (__builtin_add_overflow(total, counts[i], &total) || total > SIZE_MAX / sizeof *tokens)
+      return leave(refuse("num_tokens_per_path adds up to more tokens than fit into memory"));
+  if (missing(tokens, total, "tokens_per_path must not be NULL when a path has tokens", &result)) return result;
+  return answer(ovgoPathsFromTokens(ARRAY(ovx_token_t, tokens, total), total, ARRAY(size_t, counts, num_paths),
+                                    num_paths, ARRAY(ovx_primpath_t, out_prim_paths, num_paths)));
+}
+
+static R create_paths_from_strings(C c, const ovx_string_t* strings, size_t num_paths, ovx_primpath_t* out_prim_paths) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(strings, num_paths, "path_strings must not be NULL when num_paths is not 0", &result)) return result;
+  if (missing(out_prim_paths, num_paths, "out_prim_paths must not be NULL when num_paths is not 0", &result))
+    return result;
+  return answer(
+      ovgoPaths(ARRAY(ovx_string_t, strings, num_paths), num_paths, ARRAY(ovx_primpath_t, out_prim_paths, num_paths)));
+}
+
+/* ---- Lists ------------------------------------------------------------------------------------------------------- */
+
+static R create_path_list_from_paths(C c, const ovx_primpath_t* paths, size_t num_paths,
+                                     ovx_primpath_list_t* out_list) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(paths, num_paths, "paths must not be NULL when num_paths is not 0", &result)) return result;
+  if (missing(out_list, 1, "out_path_list must not be NULL", &result)) return result;
+  return answer(ovgoListFromPaths(ARRAY(ovx_primpath_t, paths, num_paths), num_paths, out_list));
+}
+
+static R create_path_list_from_strings(C c, const ovx_string_t* strings, size_t num_paths,
+                                       ovx_primpath_list_t* out_list) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(strings, num_paths, "path_strings must not be NULL when num_paths is not 0", &result)) return result;
+  if (missing(out_list, 1, "out_path_list must not be NULL", &result)) return result;
+  return answer(ovgoListFromStrings(ARRAY(ovx_string_t, strings, num_paths), num_paths, out_list));
+}
+
+static R add_path_list_reference(C c, ovx_primpath_list_t list) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  return list == OVX_INVALID_PRIMPATH_LIST ? leave(success()) : answer(ovgoListAdd(list));
+}
+
+static R release_path_list_reference(C c, ovx_primpath_list_t list) {
+  (void)c;
+  R result;
+  if (ov_forked) return success();
+  if (!enter(&result)) return result;
+  return list == OVX_INVALID_PRIMPATH_LIST ? leave(success()) : answer(ovgoListRelease(list));
+}
+
+static R get_num_paths_from_path_list(C c, ovx_primpath_list_t list, size_t* out_num_paths) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(out_num_paths, 1, "out_num_paths must not be NULL", &result)) return result;
+  return answer(ovgoListCount(list, out_num_paths));
+}
+
+static R get_paths_from_path_list(C c, ovx_primpath_list_t list, size_t start_offset, size_t max_paths,
+                                  ovx_primpath_t* out_paths, size_t* out_num_paths) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(out_paths, max_paths > 0, "out_paths must not be NULL when max_paths is not 0", &result)) return result;
+  if (missing(out_num_paths, 1, "out_num_paths must not be NULL", &result)) return result;
+  return answer(
+      ovgoListPaths(list, start_offset, max_paths, ARRAY(ovx_primpath_t, out_paths, max_paths), out_num_paths));
+}
+
+/* ---- Back to text ------------------------------------------------------------------------------------------------ */
+
+static R get_strings_from_tokens(C c, const ovx_token_t* tokens, size_t num_tokens, ovx_string_t* out_strings) {
+  (void)c;
+  R result;
+  if (!enter(&result)) return result;
+  if (missing(tokens, num_tokens, "tokens must not be NULL when num_tokens is not 0", &result)) return result;
+  if (missing(out_strings, num_tokens, "out_strings must not be NULL when num_tokens is not 0", &result)) return result;
+  return answer(ovgoTokenStrings(ARRAY(ovx_token_t, tokens, num_tokens), num_tokens,
+                                 ARRAY(ovx_string_t, out_strings, num_tokens)));
+}
+
+static R get_tokens_from_paths(C c, const ovx_primpath_t* paths, size_t num_paths, ovx_token_t* buffer,
+                               size_t buffer_size, ovx_token_t** out_tokens_per_path, size_t* out_num_tokens_per_path,
+                               size_t* out_num_paths_processed) {
+  (void)c;
+  R result;
+  if (out_num_paths_processed != NULL) *out_num_paths_processed = 0;
+  if (!enter(&result)) return result;
+  if (missing(paths, num_paths, "prim_paths must not be NULL when num_paths is not 0", &result)) return result;
+  if (missing(buffer, buffer_size, "token_buffer must not be NULL when token_buffer_size is not 0", &result))
+    return result;
+  if (missing(out_tokens_per_path, num_paths, "out_tokens_per_path must not be NULL when num_paths is not 0", &result))
+    return result;
+  if (missing(out_num_tokens_per_path, num_paths, "out_num_tokens_per_path must not be NULL when num_paths is not 0",
+              &result))
+    return result;
+  if (missing(out_num_paths_processed, 1, "out_num_paths_processed must not be NULL", &result)) return result;
+  return answer(ovgoPathTokens(ARRAY(ovx_primpath_t, paths, num_paths), num_paths,
+                               ARRAY(ovx_token_t, buffer, buffer_size), buffer_size,
+                               ARRAY(ovx_token_t*, out_tokens_per_path, num_paths),
+                               ARRAY(size_t, out_num_tokens_per_path, num_paths), out_num_paths_processed));
+}
+
+static void release_error(C c, ovx_string_t error) {
+  (void)c;
+  if (!ov_forked) free((char*)error.ptr);
+}
+
+static path_dictionary_vtable_t vtable = {
+    .create_tokens_from_strings = create_tokens_from_strings,
+    .create_paths_from_tokens = create_paths_from_tokens,
+    .create_paths_from_strings = create_paths_from_strings,
+    .create_path_list_from_paths = create_path_list_from_paths,
+    .create_path_list_from_strings = create_path_list_from_strings,
+    .add_path_list_reference = add_path_list_reference,
+    .release_path_list_reference = release_path_list_reference,
+    .get_strings_from_tokens = get_strings_from_tokens,
+    .get_tokens_from_paths = get_tokens_from_paths,
+    .get_num_paths_from_path_list = get_num_paths_from_path_list,
+    .get_paths_from_path_list = get_paths_from_path_list,
+    .release_error = release_error,
+};
+
+/* There is nothing to tell apart, so the context only is an address that is not NULL. */
+path_dictionary_instance_t ov_dictionary = {&vtable, (path_dictionary_context_t*)&ov_dictionary};

@@ -1,0 +1,195 @@
+/*
+ * extension.c - the table "ovstage.go.v1": reference counts, exports, maps with choices, counters. See ovstage_go.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "_cgo_export.h"
+#include "ring.h"
+
+/* ---- Lifetimes --------------------------------------------------------------------------------------------------- */
+
+static void instance_retain(ovstage_instance_t* instance) {
+  if (instance != NULL) ov_context_retain(instance->context);
+}
+
+static void instance_release(ovstage_instance_t* instance) {
+  if (instance != NULL && !ov_forked) ov_context_release(instance->context);
+}
+
+static ov_block* block_of(const ovstage_go_block_t* block) { return (ov_block*)block; }
+
+static void block_retain(ovstage_go_block_t* block) {
+  if (block != NULL) ov_block_retain(block_of(block));
+}
+
+static void block_release(ovstage_go_block_t* block) { ov_block_release(block_of(block)); }
+
+static int64_t block_refs(const ovstage_go_block_t* block) {
+  return block != NULL ? __atomic_load_n(&block_of(block)->refs, __ATOMIC_RELAXED) : 0;
+}
+
+static ovstage_go_block_t* tensors_block(const DLTensor* tensors) {
+  if (tensors == NULL) return NULL;
+  return (ovstage_go_block_t*)__atomic_load_n(&ov_descriptor_of(tensors)->data, __ATOMIC_ACQUIRE);
+}
+
+static void tensors_retain(const DLTensor* tensors) {
+  if (tensors != NULL) ov_descriptor_retain(ov_descriptor_of(tensors));
+}
+
+static void tensors_release(const DLTensor* tensors) {
+  if (tensors != NULL && !ov_forked) ov_descriptor_release(ov_descriptor_of(tensors));
+}
+
+/* ---- DLPack ------------------------------------------------------------------------------------------------------ */
+
+static DLManagedTensorVersioned* export_versioned(ovstage_instance_t* instance, ovstage_go_block_t* block,
+                                                  const DLTensor* tensor, uint64_t flags) {
+  return tensor != NULL ? ov_export_versioned(instance, block_of(block), tensor, flags) : NULL;
+}
+
+static DLManagedTensor* export_legacy(ovstage_instance_t* instance, ovstage_go_block_t* block, const DLTensor* tensor) {
+  return tensor != NULL ? ov_export_legacy(instance, block_of(block), tensor) : NULL;
+}
+
+/* ---- Maps -------------------------------------------------------------------------------------------------------- */
+
+static ovstage_api_status_t check_options(const ovstage_go_map_options_t* options) {
+  if (options != NULL && options->struct_size < sizeof *options)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "options.struct_size is %u, expected at least %zu",
+                   options->struct_size, sizeof *options);
+  return OVSTAGE_OK;
+}
+
+static ovstage_enqueue_result_t map_attribute(ovstage_instance_t* instance, ovstage_query_handle_t handle,
+                                              const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal,
+                                              const size_t* element_sizes, size_t element_count,
+                                              const ovstage_go_map_options_t* options, ovstage_map_handle_t* out) {
+  const char* symbol = "ovstage_map_attribute";
+  if (out != NULL) *out = OVSTAGE_INVALID_MAP_HANDLE;
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status != OVSTAGE_OK) return result;
+  if (desc == NULL)
+    result.status = ov_null("desc");
+  else if (out == NULL)
+    result.status = ov_null("out_map_handle");
+  else if (element_sizes == NULL && element_count > 0)
+    result.status =
+        ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "element_sizes is NULL with element_count %zu", element_count);
+  else if (element_count > OV_MOST_ENTRIES)
+    result.status = ov_too_many("element_count", element_count);
+  else if ((result.status = check_options(options)) == OVSTAGE_OK)
+    result = ovgoMap(instance->context, handle, (ovstage_map_desc_t*)desc, ordinal, (size_t*)element_sizes,
+                     element_count, options != NULL ? options->initial : OVSTAGE_GO_INITIAL_CURRENT, out);
+  return ov_accept(instance->context, symbol, result);
+}
+
+/* What unmapping waits for. Nothing can be pending on host memory, and there is no event without CUDA. */
+static ovstage_api_status_t check_commit(ovstage_cuda_sync_t sync, ovstage_go_commit_t commit) {
+  if (sync.wait_event != 0)
+    return ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED,
+                   "write_done_sync.wait_event is 0x%zx, but CUDA is not loaded: pass 0 for host data",
+                   sync.wait_event);
+  if (commit != OVSTAGE_GO_COMMIT_ADOPT && commit != OVSTAGE_GO_COMMIT_AUTO)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "commit %d is not one of ADOPT (0), AUTO (1)", (int)commit);
+  return OVSTAGE_OK;
+}
+
+static ovstage_enqueue_result_t unmap_group(ovstage_instance_t* instance, ovstage_map_handle_t handle,
+                                            const ovstage_map_group_t* group, ovstage_cuda_sync_t sync,
+                                            ovstage_go_commit_t commit) {
+  const char* symbol = "ovstage_unmap_group";
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status != OVSTAGE_OK) return result;
+  if (group == NULL)
+    result.status = ov_null("group");
+  else if ((result.status = check_commit(sync, commit)) == OVSTAGE_OK)
+    result =
+        ovgoUnmapGroup(instance->context, handle, (uintptr_t)group->data.tensors, commit == OVSTAGE_GO_COMMIT_ADOPT);
+  return ov_accept(instance->context, symbol, result);
+}
+
+static ovstage_enqueue_result_t unmap_attribute(ovstage_instance_t* instance, ovstage_map_handle_t handle,
+                                                ovstage_cuda_sync_t sync, ovstage_go_commit_t commit) {
+  const char* symbol = "ovstage_unmap_attribute";
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status != OVSTAGE_OK) return result;
+  if ((result.status = check_commit(sync, commit)) == OVSTAGE_OK)
+    result = ovgoUnmap(instance->context, handle, commit == OVSTAGE_GO_COMMIT_ADOPT);
+  return ov_accept(instance->context, symbol, result);
+}
+
+static ovstage_api_status_t abort_map(ovstage_instance_t* instance, ovstage_map_handle_t handle) {
+  const char* symbol = "abort_map";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  return ov_leave(instance->context, symbol, ovgoAbortMap(instance->context, handle));
+}
+
+/* ---- Counters ---------------------------------------------------------------------------------------------------- */
+
+/* The caller's structure may be older than ours: it gets as much as it has room for. */
+static void copy_counters(ovstage_go_counters_t* out, ovstage_go_counters_t* counters) {
+  uint32_t room = out->struct_size < sizeof *counters ? out->struct_size : (uint32_t)sizeof *counters;
+  counters->struct_size = out->struct_size;
+  memcpy(out, counters, room);
+}
+
+static ovstage_api_status_t counters(ovstage_instance_t* instance, ovstage_go_counters_t* out) {
+  const char* symbol = "counters";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  ovstage_go_counters_t now = {0};
+  if (out == NULL)
+    status = ov_null("counters");
+  else if (out->struct_size < offsetof(ovstage_go_counters_t, live_exports))
+    status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "counters.struct_size is %u: set it to the size of the structure",
+                     out->struct_size);
+  else if ((status = ovgoCounters(instance->context, &now)) == OVSTAGE_OK)
+    copy_counters(out, &now);
+  return ov_leave(instance->context, symbol, status);
+}
+
+static void process_counters(ovstage_go_counters_t* out) {
+  if (out == NULL || ov_forked || out->struct_size < offsetof(ovstage_go_counters_t, live_exports)) return;
+  ovstage_go_counters_t now = {0};
+  ovgoProcessCounters(&now);
+  copy_counters(out, &now);
+}
+
+static void trim(void) {
+  if (!ov_forked) ov_memory_trim();
+}
+
+static ovstage_api_status_t op_status(ovstage_instance_t* instance, ovstage_op_id_t op) {
+  const char* symbol = "op_status";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  status = ov_op_status(instance->context, op);
+  ov_gate_leave(&instance->context->gate); /* the status of an operation is no failure of this call: nothing to log */
+  return status;
+}
+
+const ovstage_go_v1_t ov_extension = {
+    .struct_size = sizeof(ovstage_go_v1_t),
+    .version = 1,
+    .instance_retain = instance_retain,
+    .instance_release = instance_release,
+    .block_retain = block_retain,
+    .block_release = block_release,
+    .block_refs = block_refs,
+    .tensors_block = tensors_block,
+    .tensors_retain = tensors_retain,
+    .tensors_release = tensors_release,
+    .export_versioned = export_versioned,
+    .export_legacy = export_legacy,
+    .map_attribute = map_attribute,
+    .unmap_group = unmap_group,
+    .unmap_attribute = unmap_attribute,
+    .abort_map = abort_map,
+    .counters = counters,
+    .process_counters = process_counters,
+    .trim = trim,
+    .op_status = op_status,
+};

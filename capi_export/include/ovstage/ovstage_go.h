@@ -1,0 +1,157 @@
+/*
+ * ovstage_go.h - what this library offers beyond the shared interface: the extension table "ovstage.go.v1".
+ *
+ *     const void* found = NULL;
+ *     ovstage_query_extension(instance, OVSTAGE_GO_V1_NAME, &found);
+ *     const ovstage_go_v1_t* go = (const ovstage_go_v1_t*)found;
+ *
+ * The table is immutable and lives until the process ends. New functions are appended: before using one that a later
+ * header added, check that struct_size reaches it. Its functions take the instance bundle, not its context.
+ *
+ * What it adds: buffers with reference counts, so that a view may outlive the group and even the instance it came from;
+ * DLPack exports; maps that start from zeros or from nothing, commits that protect live views, sessions that end
+ * without a commit; and counters, on which leak tests stand.
+ */
+#ifndef OVSTAGE_GO_H
+#define OVSTAGE_GO_H
+
+#include "ovstage_api/ovstage_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OVSTAGE_GO_V1_NAME "ovstage.go.v1"
+
+/*
+ * One buffer of bytes that belong to the library, with a reference count. Columns, groups, mapped buffers and exports
+ * each hold a reference; the bytes stay where they are until the last one is dropped.
+ */
+typedef struct ovstage_go_block ovstage_go_block_t;
+
+/* What a mapped buffer contains before the caller writes to it. */
+typedef enum {
+  OVSTAGE_GO_INITIAL_CURRENT = 0, /* each prim's newest value at or below the session's ordinal; zeros for new ones */
+  OVSTAGE_GO_INITIAL_ZERO = 1,    /* zeros */
+  OVSTAGE_GO_INITIAL_DISCARD = 2  /* unspecified, but never another column's bytes: fill every value that is fetched.
+                                     The cheapest; groups that were never fetched commit nothing */
+} ovstage_go_initial_t;
+
+/* What a commit does with the mapped buffer. */
+typedef enum {
+  OVSTAGE_GO_COMMIT_ADOPT = 0, /* it becomes the column as it is; the caller promises not to write to it any more */
+  OVSTAGE_GO_COMMIT_AUTO = 1   /* the same, unless somebody beside the library and the fetched group still holds the
+                                  buffer (block_retain, an export): then its bytes move to a new address, and what is
+                                  left under the old one stays valid memory of unspecified content */
+} ovstage_go_commit_t;
+
+/* Options of map_attribute. 8 bytes. */
+typedef struct {
+  uint32_t struct_size; /* sizeof(ovstage_go_map_options_t) */
+  ovstage_go_initial_t initial;
+} ovstage_go_map_options_t;
+
+/* What is alive and what was done. 120 bytes. Each "live" number is 0 once everything was given back. */
+typedef struct {
+  uint32_t struct_size; /* set it to sizeof(ovstage_go_counters_t) before the call: no more is written */
+  uint32_t reserved;
+  uint64_t live_exports;    /* DLPack exports whose deleter has not run */
+  uint64_t live_groups;     /* read groups that were fetched and not released */
+  uint64_t live_maps;       /* sessions that were opened and not ended */
+  uint64_t live_operations; /* operations that are not finished */
+  uint64_t live_queries;    /* queries that were made and not released */
+  uint64_t live_reads;      /* reads that were opened and not released */
+  uint64_t bytes_columns;   /* bytes in buffers of columns, whoever holds them */
+  uint64_t bytes_pooled;    /* bytes in free buffers that are kept for use again */
+  uint64_t bytes_copied;    /* bytes copied on behalf of calls, since the start */
+  uint64_t live_blocks;     /* buffers that somebody holds a reference to */
+  uint64_t rows_resolved;   /* rows matched between a query and a column, since the start; stands still when steady */
+  uint64_t detach_moves;    /* commits that moved the pages of a buffer with live views */
+  uint64_t detach_copies;   /* commits that copied a buffer with live views */
+  uint64_t maps_adopted;    /* map groups whose buffer became the column without a copy */
+} ovstage_go_counters_t;
+
+/* The table. 152 bytes. */
+typedef struct ovstage_go_v1 {
+  uint32_t struct_size; /* bytes of this table in the library */
+  uint32_t version;     /* 1 */
+
+  /* ---- Lifetime of the instance -------------------------------------------------------------------------------- */
+
+  /* Keep the bundle valid memory, or stop keeping it: between destroy and the last release, its calls answer
+   * INVALID_HANDLE. Neither keeps the instance from being destroyed. Any thread; NULL is fine. */
+  void (*instance_retain)(ovstage_instance_t*);
+  void (*instance_release)(ovstage_instance_t*);
+
+  /* ---- Buffers ------------------------------------------------------------------------------------------------- */
+
+  /* Add and drop one reference. Any thread, also after the instance is gone; pure C, no call into the engine. NULL is
+   * fine. In a child of fork() block_release does nothing. */
+  void (*block_retain)(ovstage_go_block_t*);
+  void (*block_release)(ovstage_go_block_t*);
+
+  /* The number of references at this moment; for tests and for people. */
+  int64_t (*block_refs)(const ovstage_go_block_t*);
+
+  /* The buffer that a fetched group's data.tensors show; NULL when there is none (a tombstone). The pointer must come
+   * from a group that is not yet released or committed. No reference is added: block_retain does that. */
+  ovstage_go_block_t* (*tensors_block)(const DLTensor* tensors);
+
+  /* Keep the descriptors of a fetched group - data.tensors, their shapes, the index maps - readable beyond the group's
+   * release, or stop keeping them. The bytes are kept by block_retain. */
+  void (*tensors_retain)(const DLTensor*);
+  void (*tensors_release)(const DLTensor*);
+
+  /* ---- DLPack -------------------------------------------------------------------------------------------------- */
+
+  /*
+   * Export one tensor whose bytes lie in `block`. Lanes above 1 become one trailing axis, strides are always given,
+   * byte_offset is 0. The export holds a reference to the block and, if `instance` is not NULL, to the instance bundle,
+   * until its deleter runs; the deleter is C and may run on any thread, at any time, without the interpreter lock.
+   *
+   *   flags    DLPACK_FLAG_BITMASK_READ_ONLY and DLPACK_FLAG_BITMASK_IS_COPIED
+   *   Returns  the export, owned by the caller; NULL when memory is short
+   *
+   * The legacy form has no flags: what is exported by it can be written to.
+   */
+  struct DLManagedTensorVersioned* (*export_versioned)(ovstage_instance_t*, ovstage_go_block_t*, const DLTensor*,
+                                                       uint64_t flags);
+  struct DLManagedTensor* (*export_legacy)(ovstage_instance_t*, ovstage_go_block_t*, const DLTensor*);
+
+  /* ---- Maps ---------------------------------------------------------------------------------------------------- */
+
+  /* As the slot map_attribute, with options; NULL options are those of the slot (CURRENT). */
+  ovstage_enqueue_result_t (*map_attribute)(ovstage_instance_t*, ovstage_query_handle_t, const ovstage_map_desc_t*,
+                                            ovstage_ordinal_t, const size_t* element_sizes, size_t element_count,
+                                            const ovstage_go_map_options_t*, ovstage_map_handle_t* out);
+
+  /* As the slots of these names, with a choice of commit; theirs is ADOPT. */
+  ovstage_enqueue_result_t (*unmap_group)(ovstage_instance_t*, ovstage_map_handle_t, const ovstage_map_group_t*,
+                                          ovstage_cuda_sync_t, ovstage_go_commit_t);
+  ovstage_enqueue_result_t (*unmap_attribute)(ovstage_instance_t*, ovstage_map_handle_t, ovstage_cuda_sync_t,
+                                              ovstage_go_commit_t);
+
+  /* End a session and write nothing of what is not committed yet; groups that were committed stay.
+   * Errors: INVALID_HANDLE - no such session, or it has ended. */
+  ovstage_api_status_t (*abort_map)(ovstage_instance_t*, ovstage_map_handle_t);
+
+  /* ---- Counters and memory ------------------------------------------------------------------------------------- */
+
+  /* Fill in the counters of one instance, or of the whole process. Errors: INVALID_ARGUMENT, INVALID_HANDLE. */
+  ovstage_api_status_t (*counters)(ovstage_instance_t*, ovstage_go_counters_t*);
+  void (*process_counters)(ovstage_go_counters_t*);
+
+  /* Give free buffers that are kept for use again back to the operating system. */
+  void (*trim)(void);
+
+  /* ---- Operations ---------------------------------------------------------------------------------------------- */
+
+  /* The outcome of a finished operation: OK, or the status it failed with. INVALID_HANDLE when the id is not known. */
+  ovstage_api_status_t (*op_status)(ovstage_instance_t*, ovstage_op_id_t);
+} ovstage_go_v1_t;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* OVSTAGE_GO_H */

@@ -1,0 +1,302 @@
+/*
+ * log.c - messages to the one log callback of the process.
+ *
+ * Messages are queued and delivered by a thread of their own, so that a slow receiver delays nobody and is never called
+ * on a thread that holds a lock of the engine. The thread is made with the first callback and then stays. Without a
+ * callback nothing is queued and nothing printed; whether anybody listens is one load.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "ring.h"
+
+/* The one channel so far. Rules name it, or a prefix of it. */
+static const char CHANNEL[] = "ovstage";
+
+/* A receiver that has stopped taking messages must not eat the memory; what does not fit is counted and told. */
+enum { LONGEST_QUEUE = 1 << 14 };
+
+enum { NOBODY_LISTENS = INT_MAX };
+
+typedef struct message {
+  struct message* next;
+  ovstage_log_severity_t severity;
+  double timestamp;
+  size_t length;
+  char text[];
+} message;
+
+static int threshold = NOBODY_LISTENS; /* of CHANNEL; read without the lock */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for all below */
+static pthread_cond_t queued = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t delivered; /* on the monotonic clock */
+static message *head, **tail = &head;
+static uint64_t emitted, done; /* messages so far; the difference is queued or being delivered */
+static uint64_t dropped;
+static uint64_t generation; /* rises with every install */
+static ovstage_log_callback_t receiver;
+static void* receiver_data;
+static bool started;
+static pthread_t dispatcher;
+
+__attribute__((constructor)) static void prepare(void) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&delivered, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+/* ---- Emitting ---------------------------------------------------------------------------------------------------- */
+
+bool ov_log_wanted(ovstage_log_severity_t severity) {
+  return (int)severity >= __atomic_load_n(&threshold, __ATOMIC_RELAXED) && !ov_forked;
+}
+
+static void append(message* m) {
+  m->next = NULL;
+  *tail = m;
+  tail = &m->next;
+  emitted++;
+  pthread_cond_signal(&queued);
+}
+
+static message* compose(ovstage_log_severity_t severity, const char* text, size_t length) {
+  message* m = malloc(sizeof *m + sizeof CHANNEL + length + 2);
+  if (m == NULL) return NULL;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  m->severity = severity;
+  m->timestamp = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+  m->length = (size_t)sprintf(m->text, "%s: ", CHANNEL) + length;
+  memcpy(m->text + m->length - length, text, length);
+  m->text[m->length] = '\0';
+  return m;
+}
+
+void ov_log_text(ovstage_log_severity_t severity, const char* text, size_t length) {
+  if (!ov_log_wanted(severity)) return;
+  message* m = compose(severity, text, length);
+  if (m == NULL) return;
+  pthread_mutex_lock(&lock);
+  if (receiver == NULL || emitted - done >= LONGEST_QUEUE) {
+    dropped += receiver != NULL;
+    free(m);
+  } else {
+    append(m);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void ov_log(ovstage_log_severity_t severity, const char* format, ...) {
+  if (!ov_log_wanted(severity)) return;
+  char text[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (length < 0) return;
+  ov_log_text(severity, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+}
+
+/* ---- Delivering -------------------------------------------------------------------------------------------------- */
+
+/* Once there is room again, say what is missing. Called with the lock. */
+static void report_dropped(void) {
+  if (dropped == 0 || receiver == NULL) return;
+  char text[80];
+  int length = snprintf(text, sizeof text, "%llu log messages were dropped, the callback is too slow",
+                        (unsigned long long)dropped);
+  message* m = compose(OVSTAGE_LOG_WARNING, text, (size_t)length);
+  dropped = 0;
+  if (m != NULL) append(m);
+}
+
+static void* dispatch(void* unused) {
+  (void)unused;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    while (head == NULL) pthread_cond_wait(&queued, &lock);
+    message* m = head;
+    if ((head = m->next) == NULL) {
+      tail = &head;
+      report_dropped();
+    }
+    ovstage_log_callback_t to = receiver;
+    void* data = receiver_data;
+    pthread_mutex_unlock(&lock);
+    if (to != NULL) to(m->severity, m->timestamp, (ovx_string_t){m->text, m->length}, data);
+    free(m);
+    pthread_mutex_lock(&lock);
+    done++;
+    pthread_cond_broadcast(&delivered);
+  }
+  return NULL;
+}
+
+/* Called with the lock. Signals stay with the application's threads: their handlers do not expect this one. */
+static bool start(void) {
+  if (started) return true;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  started = pthread_create(&dispatcher, NULL, dispatch, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (started) pthread_detach(dispatcher);
+  return started;
+}
+
+/* Waiting for a delivery inside a delivery would wait for ever. Called with the lock. */
+static bool inside_callback(void) { return started && pthread_equal(pthread_self(), dispatcher); }
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static struct timespec deadline_after(ovstage_timeout_ns_t timeout) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  uint64_t nanoseconds = (uint64_t)at.tv_nsec + timeout % 1000000000;
+  at.tv_sec += (time_t)(timeout / 1000000000 + nanoseconds / 1000000000);
+  at.tv_nsec = (long)(nanoseconds % 1000000000);
+  return at;
+}
+
+ovstage_api_status_t ov_log_flush(ovstage_timeout_ns_t timeout) {
+  ovstage_api_status_t status = OVSTAGE_OK;
+  struct timespec deadline = deadline_after(timeout);
+  pthread_mutex_lock(&lock);
+  uint64_t goal = emitted;
+  if (inside_callback()) {
+    status =
+        ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "ovstage_flush_log was called by the log callback, for which it waits");
+  } else {
+    while (receiver != NULL && done < goal && status == OVSTAGE_OK) {
+      if (timeout == OVSTAGE_TIMEOUT_INFINITE)
+        pthread_cond_wait(&delivered, &lock);
+      else if (pthread_cond_timedwait(&delivered, &lock, &deadline) == ETIMEDOUT && done < goal)
+        status = OVSTAGE_ERROR_TIMEOUT;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  if (status == OVSTAGE_ERROR_TIMEOUT)
+    ov_fail(status, "timeout: log messages were still under way after %llu ns", (unsigned long long)timeout);
+  return status;
+}
+
+/* Called with the lock. When it returns the callback has had all its messages and will never be called again. */
+static void remove_receiver(void) {
+  __atomic_store_n(&threshold, NOBODY_LISTENS, __ATOMIC_RELAXED);
+  uint64_t removed = generation;
+  if (!inside_callback())
+    while (done < emitted && generation == removed) pthread_cond_wait(&delivered, &lock);
+  if (generation != removed) return; /* another thread has installed a new one meanwhile */
+  receiver = NULL;
+  receiver_data = NULL;
+  dropped = 0;
+}
+
+uint64_t ov_log_generation(void) {
+  pthread_mutex_lock(&lock);
+  uint64_t now = generation;
+  pthread_mutex_unlock(&lock);
+  return now;
+}
+
+void ov_log_remove_if(uint64_t installed) {
+  pthread_mutex_lock(&lock);
+  if (receiver != NULL && generation == installed) remove_receiver();
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- Installing -------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char* name;
+  int level;
+} LEVELS[] = {
+    {"verbose", OVSTAGE_LOG_VERBOSE},
+    {"debug", OVSTAGE_LOG_VERBOSE},
+    {"info", OVSTAGE_LOG_INFO},
+    {"warn", OVSTAGE_LOG_WARNING},
+    {"warning", OVSTAGE_LOG_WARNING},
+    {"error", OVSTAGE_LOG_ERROR},
+    {"fatal", OVSTAGE_LOG_ERROR + 1}, /* there is no severity for it: it lets nothing pass that is sent today */
+    {"none", OVSTAGE_LOG_NONE},
+};
+
+static ovx_string_t trim(ovx_string_t s) {
+  while (s.length > 0 && strchr(" \t\r\n", s.ptr[0])) s.ptr++, s.length--;
+  while (s.length > 0 && strchr(" \t\r\n", s.ptr[s.length - 1])) s.length--;
+  return s;
+}
+
+/* Splits at the first `separator`; without one everything is the first part. */
+static ovx_string_t cut(ovx_string_t* rest, char separator) {
+  const char* at = rest->length > 0 ? memchr(rest->ptr, separator, rest->length) : NULL;
+  ovx_string_t first = {rest->ptr, at != NULL ? (size_t)(at - rest->ptr) : rest->length};
+  size_t used = first.length + (at != NULL);
+  rest->ptr += used;
+  rest->length -= used;
+  return first;
+}
+
+/* Finds the threshold that the rules give CHANNEL: that of the longest matching name, of equal ones the last. */
+static ovstage_api_status_t apply_rules(ovx_string_t filter, int* level) {
+  size_t longest = 0;
+  filter = trim(filter);
+  while (filter.length > 0) {
+    ovx_string_t rule = trim(cut(&filter, ',')), whole = rule;
+    ovx_string_t channel = trim(cut(&rule, '=')), word = trim(rule);
+    size_t known = 0, count = sizeof LEVELS / sizeof *LEVELS;
+    while (known < count &&
+           !(strlen(LEVELS[known].name) == word.length && strncasecmp(LEVELS[known].name, word.ptr, word.length) == 0))
+      known++;
+    if (channel.length == 0 || known == count)
+      return ov_fail(
+          OVSTAGE_ERROR_INVALID_ARGUMENT,
+          "channel_filter: \"%.*s\" is not a rule: expected channel=level, with level one of verbose, debug, "
+          "info, warn, warning, error, fatal, none",
+          (int)(whole.length < 200 ? whole.length : 200), whole.ptr);
+    if (channel.length >= longest && channel.length < sizeof CHANNEL &&
+        memcmp(channel.ptr, CHANNEL, channel.length) == 0) {
+      longest = channel.length;
+      *level = LEVELS[known].level;
+    }
+  }
+  return OVSTAGE_OK;
+}
+
+ovstage_api_status_t ov_log_install(ovstage_log_severity_t severity, const ovx_string_t* filter,
+                                    ovstage_log_callback_t callback, void* user_data) {
+  int level = (int)severity;
+  if (level < OVSTAGE_LOG_VERBOSE || level > OVSTAGE_LOG_NONE || level == OVSTAGE_LOG_ERROR + 1)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT,
+                   "severity %d is not one of VERBOSE (-2), INFO (-1), WARNING (0), ERROR (1), NONE (3)", level);
+  if (filter != NULL && ovx_string_has_null_data(filter))
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "channel_filter: ptr is NULL with length %zu", filter->length);
+  if (filter != NULL && filter->ptr != NULL) {
+    ovstage_api_status_t status = apply_rules(*filter, &level);
+    if (status != OVSTAGE_OK) return status;
+  }
+  ovstage_api_status_t status = OVSTAGE_OK;
+  pthread_mutex_lock(&lock);
+  if (callback == NULL) {
+    if (receiver != NULL) remove_receiver();
+  } else if (!start()) {
+    status = ov_fail(OVSTAGE_ERROR_OUT_OF_MEMORY, "the thread that calls the log callback could not be created");
+  } else {
+    generation++;
+    receiver = callback;
+    receiver_data = user_data;
+    __atomic_store_n(&threshold, level, __ATOMIC_RELAXED);
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}

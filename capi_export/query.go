@@ -1,0 +1,170 @@
+package main
+
+/*
+#include <stdlib.h>
+#include "ring.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+)
+
+// firstAddress is the lowest that Go takes for an address at all: it must not meet a smaller one in a pointer.
+const firstAddress = 4096
+
+// addressIn reads a pointer as a number, so that one which is none can be looked at.
+func addressIn(p unsafe.Pointer) uintptr { return *(*uintptr)(p) }
+
+// tokens looks at an array of tokens in place.
+func tokens(p *C.ovx_token_t, n C.size_t) []pathdict.Token {
+	return unsafe.Slice((*pathdict.Token)(unsafe.Pointer(p)), int(n))
+}
+
+// attribute returns the token of an attribute that is given as a token or by name; a new name is interned.
+func (i *instance) attribute(argument string, a *C.ovx_string_or_token_t) (pathdict.Token, *stage.Error) {
+	if a.token != 0 {
+		token := pathdict.Token(a.token)
+		if _, known := i.dict.TokenString(token); !known {
+			return 0, refuse(stage.InvalidArgument, "%s: %d is not a token of this stage's dictionary; intern the name first",
+				argument, token)
+		}
+		return token, nil
+	}
+	switch at := addressIn(unsafe.Pointer(&a.string.ptr)); {
+	case a.string.length == 0:
+		return 0, refuse(stage.InvalidArgument, "%s: there is neither a token nor a name, expected one of them", argument)
+	case at < firstAddress || a.string.length > maxString:
+		return 0, refuse(stage.InvalidArgument, "%s: ptr is %s with length %d, which is no name", argument, number(at), a.string.length)
+	}
+	token, err := i.dict.Token(unsafe.String((*byte)(unsafe.Pointer(a.string.ptr)), int(a.string.length)))
+	if err != nil {
+		return 0, refuse(stage.InvalidArgument, "%s: %s", argument, err)
+	}
+	return token, nil
+}
+
+//export ovgoQueryPaths
+func ovgoQueryPaths(
+	c *C.ovstage_context_t, list C.ovx_primpath_list_t, out *C.ovstage_query_handle_t,
+) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("ovstage_query_from_path_list", &status)
+	id, err := i.stage.QueryPaths(pathdict.ListHandle(list))
+	*out = C.ovstage_query_handle_t(id)
+	return fail(err)
+}
+
+//export ovgoReleaseQuery
+func ovgoReleaseQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_release_query", &result.status)
+	return enqueued(i.stage.ReleaseQuery(stage.QueryID(query)))
+}
+
+//export ovgoQueryResult
+func ovgoQueryResult(
+	c *C.ovstage_context_t, query C.ovstage_query_handle_t, out *C.ovstage_query_result_t,
+) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("ovstage_fetch_query_result", &status)
+	attributes, total, err := i.stage.QueryResult(stage.QueryID(query))
+	if err != nil {
+		return fail(err)
+	}
+	array := (*C.ovx_token_t)(C.malloc(C.size_t(8 * max(len(attributes), 1))))
+	if array == nil {
+		return fail(refuse(stage.OutOfMemory, "ovstage_fetch_query_result: out of memory for %d tokens", len(attributes)))
+	}
+	copy(tokens(array, C.size_t(len(attributes))), attributes)
+	id := lastIdentity.Add(1)
+	i.mu.Lock()
+	i.results[id] = unsafe.Pointer(array)
+	i.mu.Unlock()
+	*out = C.ovstage_query_result_t{
+		query_result_id:  C.ovstage_query_result_id_t(id),
+		attributes:       array,
+		attribute_count:  C.size_t(len(attributes)),
+		all_handle:       query,
+		total_prim_count: C.size_t(total),
+	}
+	return C.OVSTAGE_OK
+}
+
+//export ovgoReleaseQueryResult
+func ovgoReleaseQueryResult(c *C.ovstage_context_t, id C.ovstage_query_result_id_t) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("ovstage_release_query_result", &status)
+	i.mu.Lock()
+	array, live := i.results[uint64(id)]
+	delete(i.results, uint64(id))
+	i.mu.Unlock()
+	if !live {
+		return fail(refuse(stage.InvalidHandle, "result: query_result_id %d is unknown or has been released", id))
+	}
+	C.free(array)
+	return C.OVSTAGE_OK
+}
+
+//export ovgoAdvanceWriteFloor
+func ovgoAdvanceWriteFloor(c *C.ovstage_context_t, desc *C.ovstage_write_floor_desc_t) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_advance_write_floor", &result.status)
+	var names []pathdict.Token
+	if scope := stage.Scope(desc.scope); scope != stage.All && desc.attribute_count > 0 { // ALL does not look at the list
+		names = tokens(desc.attributes, desc.attribute_count)
+	}
+	return enqueued(i.stage.AdvanceFloor(uint64(desc.ordinal), stage.Scope(desc.scope), names))
+}
+
+//export ovgoOldestPreserved
+func ovgoOldestPreserved(c *C.ovstage_context_t, out *C.ovstage_ordinal_query_handle_t) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_get_oldest_preserved_ordinal", &result.status)
+	id, op, err := i.stage.OldestPreserved()
+	*out = C.ovstage_ordinal_query_handle_t(id)
+	return enqueued(op, err)
+}
+
+//export ovgoAttributeFloor
+func ovgoAttributeFloor(
+	c *C.ovstage_context_t, attribute *C.ovx_string_or_token_t, out *C.ovstage_ordinal_query_handle_t,
+) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_get_attribute_write_floor", &result.status)
+	var token pathdict.Token // 0 asks for the global floor
+	if attribute.token != 0 || attribute.string.length != 0 {
+		var err *stage.Error
+		if token, err = i.attribute("attribute", attribute); err != nil {
+			return enqueued(0, err)
+		}
+	}
+	id, op, err := i.stage.AttributeFloor(token)
+	*out = C.ovstage_ordinal_query_handle_t(id)
+	return enqueued(op, err)
+}
+
+//export ovgoFetchOrdinal
+func ovgoFetchOrdinal(
+	c *C.ovstage_context_t, handle C.ovstage_ordinal_query_handle_t, out *C.ovstage_ordinal_t,
+) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("ovstage_fetch_ordinal", &status)
+	ordinal, err := i.stage.FetchOrdinal(stage.OrdinalQueryID(handle))
+	if err == nil {
+		*out = C.ovstage_ordinal_t(ordinal)
+	}
+	return fail(err)
+}
+
+//export ovgoReleaseOrdinalQuery
+func ovgoReleaseOrdinalQuery(
+	c *C.ovstage_context_t, handle C.ovstage_ordinal_query_handle_t,
+) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_release_ordinal_query", &result.status)
+	return enqueued(i.stage.ReleaseOrdinalQuery(stage.OrdinalQueryID(handle)))
+}

@@ -1,0 +1,143 @@
+package main
+
+/*
+#include "ring.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+)
+
+// heldGroup is what a client holds by a fetched group: the descriptor with its buffers, and the list that the prims are
+// positions in.
+type heldGroup struct {
+	descriptor *C.ov_descriptor
+	list       pathdict.ListHandle
+}
+
+// release ends the library's part in a group. A retained descriptor lives on; the list, which needs the engine, does not.
+func (i *instance) release(g heldGroup) {
+	C.ov_descriptor_release(g.descriptor)
+	_ = i.dict.ReleaseRef(g.list) // the reference was the group's own, so it is there
+}
+
+//export ovgoRead
+func ovgoRead(
+	c *C.ovstage_context_t, query C.ovstage_query_handle_t, attrs *C.ovx_token_t, count C.size_t,
+	span *C.ovstage_ordinal_range_t, out *C.ovstage_read_handle_t,
+) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_read_attributes", &result.status)
+	id, op, err := i.stage.Read(stage.QueryID(query), tokens(attrs, count), stage.Range{
+		Start: uint64(span.start_ordinal), End: uint64(span.end_ordinal), HasStart: bool(span.has_start_ordinal),
+	})
+	*out = C.ovstage_read_handle_t(id)
+	return enqueued(op, err)
+}
+
+//export ovgoReleaseRead
+func ovgoReleaseRead(c *C.ovstage_context_t, read C.ovstage_read_handle_t) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_release_read", &result.status)
+	return enqueued(i.stage.ReleaseRead(stage.ReadID(read)))
+}
+
+//export ovgoFetchRead
+func ovgoFetchRead(
+	c *C.ovstage_context_t, read C.ovstage_read_handle_t, out *C.ovstage_read_group_t,
+) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("ovstage_fetch_read_next", &status)
+	g, err := i.stage.FetchRead(stage.ReadID(read))
+	if err != nil {
+		return fail(err)
+	}
+	if g == nil {
+		return C.OVSTAGE_ERROR_END_OF_ITERATION
+	}
+	held, err := i.hold(g)
+	if err != nil {
+		return fail(err)
+	}
+	id := lastIdentity.Add(1)
+	i.mu.Lock()
+	i.groups[id] = held
+	i.mu.Unlock()
+	*out = C.ovstage_read_group_t{
+		read_group_id: C.ovstage_read_group_id_t(id),
+		attribute:     C.ovx_token_t(g.Attribute),
+		ordinal:       C.ovstage_ordinal_t(g.Ordinal),
+		is_delete:     C.bool(g.Delete),
+		is_array:      C.bool(g.Array),
+		semantic:      C.ovstage_attribute_semantic_t(g.Semantic),
+		prims:         prims(g),
+		data:          data(g, held.descriptor),
+		meta:          meta(g),
+	}
+	return C.OVSTAGE_OK
+}
+
+//export ovgoReleaseGroup
+func ovgoReleaseGroup(c *C.ovstage_context_t, id C.ovstage_read_group_id_t) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("ovstage_release_group", &status)
+	i.mu.Lock()
+	g, live := i.groups[uint64(id)]
+	delete(i.groups, uint64(id))
+	i.mu.Unlock()
+	if !live {
+		return fail(refuse(stage.InvalidHandle, "group: read_group_id %d is unknown or has been released", id))
+	}
+	i.release(g)
+	return C.OVSTAGE_OK
+}
+
+// hold makes the C descriptor of a group, which takes over the group's references.
+func (i *instance) hold(g *stage.Group) (heldGroup, *stage.Error) {
+	d := C.ov_descriptor_new(block(g.Data), C.uint64_t(g.DataOffset), C.int64_t(g.Rows),
+		C.DLDataType{code: C.uint8_t(g.DType.Code), bits: C.uint8_t(g.DType.Bits), lanes: C.uint16_t(g.DType.Lanes)},
+		block(g.PrimMap), block(g.DataMap))
+	if d == nil {
+		_ = i.dict.ReleaseRef(g.List)
+		return heldGroup{}, refuse(stage.OutOfMemory, "out of memory for the descriptor of a group")
+	}
+	return heldGroup{d, g.List}, nil
+}
+
+func block(b memory.Block) *C.ov_block { return (*C.ov_block)(b.C()) }
+
+func prims(g *stage.Group) C.ovstage_prim_group_t {
+	return C.ovstage_prim_group_t{
+		list:      C.ovx_primpath_list_t(g.List),
+		offset:    C.uint32_t(g.PrimOffset),
+		count:     C.uint32_t(g.PrimCount),
+		index_map: indices(g.PrimMap),
+	}
+}
+
+func data(g *stage.Group, d *C.ov_descriptor) C.ovstage_data_t {
+	if g.Delete {
+		return C.ovstage_data_t{} // a tombstone: no tensors
+	}
+	return C.ovstage_data_t{
+		tensors:      &d.tensor,
+		tensor_count: 1,
+		count:        C.uint32_t(g.Count),
+		index_map:    indices(g.DataMap),
+	}
+}
+
+func meta(g *stage.Group) C.ovstage_attribute_meta_t {
+	return C.ovstage_attribute_meta_t{
+		attribute_write_floor_ordinal: C.ovstage_ordinal_t(g.Floor),
+		layout_generation:             C.uint64_t(g.Generation),
+	}
+}
+
+// indices is the address of an index map's first entry, nil for none.
+func indices(b memory.Block) *C.uint32_t { return (*C.uint32_t)(unsafe.Pointer(b.Pointer())) }

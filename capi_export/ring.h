@@ -1,0 +1,188 @@
+/*
+ * ring.h - what the C files and the Go files of the ring share.
+ *
+ * A call comes in through a slot (vtable.c, dictionary.c) or a flat function (process.c, absent.c, extension.c). The C
+ * side refuses what needs no engine to be refused - a forked child, a destroyed or broken stage, a NULL - and answers
+ * what needs none to be answered. The rest goes on to the Go function of the same name with an ovgo prefix.
+ *
+ * Ownership   A context lives while it is referenced: by its creator until ovstage_destroy_instance, by whoever
+ * retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the destroy. Lock
+ * order  process lock (process.c), then whatever Go takes. The locks of gate.c and log.c are leaves. No lock is held
+ *             while foreign code runs: not a deleter, not a log callback.
+ */
+#ifndef OV_RING_H
+#define OV_RING_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ov_block.h>
+#include <ovstage/ovalign.h>
+#include <ovstage/ovstage.h>
+#include <ovstage/ovstage_go.h>
+#include <ovstage/ovstage_population_export.h>
+#include <ovx/path_dictionary/path_dictionary.h>
+#include <ovx/path_dictionary/path_dictionary_helper.h>
+
+/* ---- gate.c: calls that are inside, and the end that waits for them ---------------------------------------------- */
+
+/* Counts the calls that are inside; its top bit says that no further one may enter. */
+typedef struct ov_gate {
+  uint64_t word;
+} ov_gate;
+
+bool ov_gate_enter(ov_gate* gate); /* false: closed. Else ov_gate_leave must follow. */
+void ov_gate_leave(ov_gate* gate); /* the last thing a call does with the object: it may be gone right after */
+bool ov_gate_close(ov_gate* gate); /* waits until nobody is inside; false: was closed already */
+void ov_gate_open(ov_gate* gate);
+
+/* ---- ops.c: operations, answered without Go while none has failed ------------------------------------------------ */
+
+/* Released operations are remembered as bits of a ring. Ids that have left the window count as finished and not
+ * released: a client that never releases its operations costs no memory. The window is shorter than the ring by more
+ * ids than can be issued while a release is between its check and its bit. */
+enum { OV_OP_RING = 1 << 20, OV_OP_WINDOW = OV_OP_RING - (1 << 16) };
+
+typedef struct ov_op_log {
+  uint64_t issued;    /* id of the newest operation; Go raises it */
+  uint64_t failed;    /* failed operations that are not released; Go counts them */
+  uint64_t* released; /* OV_OP_RING bits */
+} ov_op_log;
+
+bool ov_op_log_open(ov_op_log* log); /* false: out of memory */
+void ov_op_log_close(ov_op_log* log);
+void ov_op_log_accept(ov_op_log* log, ovstage_op_id_t op); /* before the client learns of the new id */
+
+ovstage_api_status_t ov_op_wait(ovstage_context_t* context, ovstage_op_id_t op, ovstage_timeout_ns_t timeout,
+                                ovstage_op_wait_result_t* result);
+ovstage_api_status_t ov_op_release(ovstage_context_t* context, ovstage_op_id_t op);
+ovstage_api_status_t ov_op_status(ovstage_context_t* context, ovstage_op_id_t op);
+
+/* ---- The context ------------------------------------------------------------------------------------------------- */
+
+struct ovstage_context_t {
+  ovstage_instance_t bundle; /* what the client holds; its context member points back here */
+  int64_t references;
+  ov_gate gate;         /* closed from the destroy on */
+  uint32_t slot;        /* where Go finds its half; Go pointers never cross */
+  uint32_t poisoned;    /* a panic was caught: `poison` is set, and every further call is refused */
+  int64_t live_exports; /* DLPack exports made through this instance and not yet deleted */
+  ov_op_log ops;
+  char* poison;
+  char* name; /* for messages */
+};
+
+void ov_context_retain(ovstage_context_t* context);
+void ov_context_release(ovstage_context_t* context);
+
+/* Called by Go, at most once with effect: the stage is broken by `text`. */
+void ov_context_poison(ovstage_context_t* context, const char* text, size_t length);
+
+/* ---- call.c: how every call begins and ends ---------------------------------------------------------------------- */
+
+/* Set in a forked child, for good: there are no threads behind the engine there, and any lock may be taken. */
+extern uint32_t ov_forked;
+
+/* Clears the last error and refuses in a forked child. For flat calls without an instance. */
+ovstage_api_status_t ov_begin(const char* symbol);
+
+/* ov_begin, then enters the context. Unless it answers OVSTAGE_OK the call is over. */
+ovstage_api_status_t ov_enter(ovstage_context_t* context, const char* symbol);
+ovstage_api_status_t ov_enter_instance(ovstage_instance_t* instance, const char* symbol);
+
+/* Leave after ov_enter; both log a failure and return their argument. ov_accept also opens the operation's tracking. */
+ovstage_api_status_t ov_leave(ovstage_context_t* context, const char* symbol, ovstage_api_status_t status);
+ovstage_enqueue_result_t ov_accept(ovstage_context_t* context, const char* symbol, ovstage_enqueue_result_t result);
+
+/* Record this thread's last error; all return the status. */
+ovstage_api_status_t ov_fail(ovstage_api_status_t status, const char* format, ...)
+    __attribute__((format(printf, 2, 3)));
+ovstage_api_status_t ov_fail_text(ovstage_api_status_t status, const char* text, size_t length);
+ovstage_api_status_t ov_null(const char* argument); /* "argument must not be NULL" */
+
+/* A count above this is a mistake, and must not reach Go, which would take it for one of its own. */
+#define OV_MOST_ENTRIES ((size_t)1 << 40)
+ovstage_api_status_t ov_too_many(const char* argument, size_t count);
+
+const char* ov_forked_text(void); /* the sentence about spawning, without the name of the call */
+
+/* A growable text of one thread. */
+typedef struct ov_text {
+  char* bytes; /* NUL-terminated once it was set */
+  size_t length, capacity;
+} ov_text;
+
+void ov_text_set(ov_text* text, const char* bytes, size_t length);
+void ov_text_clear(ov_text* text);
+ovx_string_t ov_text_view(const ov_text* text); /* {NULL, 0} when clear */
+
+/* What the library remembers for a thread; freed when the thread ends. */
+typedef struct ov_thread {
+  ov_text error;             /* ovstage_get_last_error */
+  ov_text population_error;  /* ovstage_population_get_last_error */
+  ov_text op_error;          /* of failed_op */
+  ovstage_op_id_t failed_op; /* reported by this thread's last wait_op; 0 = none */
+  const ovstage_context_t* failed_in; /* its stage; only compared, it may be gone */
+} ov_thread;
+
+ov_thread* ov_thread_here(void); /* NULL: out of memory */
+
+/* Called by Go: the operation that is being waited for has failed with this text. */
+void ov_op_error_set(const char* text, size_t length);
+
+/* ---- descriptor.c: the tensors of groups ------------------------------------------------------------------------- */
+
+/* Describes one group to C: its tensor, and the buffers that the group's pointers lead into. The registry in Go holds
+ * one reference until the group is released or committed; clients may add their own. */
+typedef struct ov_descriptor {
+  int64_t references;
+  ov_block* data; /* given up when a map group is committed: then nothing but views keeps the bytes */
+  ov_block* prim_map;
+  ov_block* data_map;
+  int64_t shape[1];
+  DLTensor tensor; /* ovstage_data_t.tensors points here */
+} ov_descriptor;
+
+/* Takes over one reference of each block that is not NULL, also when it fails. NULL: out of memory. */
+ov_descriptor* ov_descriptor_new(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
+                                 ov_block* data_map);
+ov_descriptor* ov_descriptor_of(const DLTensor* tensors);
+void ov_descriptor_retain(ov_descriptor* descriptor);
+void ov_descriptor_release(ov_descriptor* descriptor);
+void ov_descriptor_give_up_data(ov_descriptor* descriptor);
+
+/* An aligned address for tensors without bytes: consumers take NULL for a missing tensor, and some leak it. */
+extern const uint8_t ov_no_bytes[256];
+
+/* ---- export.c: DLPack -------------------------------------------------------------------------------------------- */
+
+DLManagedTensorVersioned* ov_export_versioned(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor,
+                                              uint64_t flags);
+DLManagedTensor* ov_export_legacy(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor);
+int64_t ov_export_count(void); /* live exports of the process */
+
+/* ---- log.c ------------------------------------------------------------------------------------------------------- */
+
+bool ov_log_wanted(ovstage_log_severity_t severity);
+void ov_log(ovstage_log_severity_t severity, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void ov_log_text(ovstage_log_severity_t severity, const char* text, size_t length); /* for Go */
+ovstage_api_status_t ov_log_install(ovstage_log_severity_t severity, const ovx_string_t* filter,
+                                    ovstage_log_callback_t callback, void* user_data);
+ovstage_api_status_t ov_log_flush(ovstage_timeout_ns_t timeout);
+uint64_t ov_log_generation(void); /* which callback is installed */
+void ov_log_remove_if(uint64_t generation); /* flush and remove that callback, unless another has taken its place */
+
+/* ---- process.c --------------------------------------------------------------------------------------------------- */
+
+bool ov_process_alive(void); /* an initialisation or an instance holds the process state */
+
+/* ---- The tables -------------------------------------------------------------------------------------------------- */
+
+extern const ovstage_vtable_t ov_vtable; /* vtable.c */
+extern const ovstage_go_v1_t ov_extension; /* extension.c */
+extern path_dictionary_instance_t ov_dictionary; /* dictionary.c */
+extern ov_gate ov_dictionary_gate; /* open while a dictionary exists, that is, while an instance does */
+
+#endif

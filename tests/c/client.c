@@ -1,0 +1,1822 @@
+/*
+ * client.c - a client of libovstage.so in plain C, with nothing but the public headers and POSIX threads.
+ *
+ * Every function named check_... is one group of checks; main lists them. A group makes what it needs and gives all of
+ * it back, so that the counters of the process must be zero again at the end, and a leak checker has nothing to say.
+ * The file is C11 and C++17 at once: structures are zeroed by functions, pointers are cast where C would not need it.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ovstage/ovalign.h>
+#include <ovstage/ovstage.h>
+#include <ovstage/ovstage_go.h>
+#include <ovstage/ovstage_population_export.h>
+#include <ovx/path_dictionary/path_dictionary.h>
+
+/* ---- Checking ---------------------------------------------------------------------------------------------------- */
+
+static int passed, failed; /* touched by the main thread only: other threads return what they found */
+
+static bool check(bool held, const char* condition, const char* function, int line) {
+  if (held) {
+    passed++;
+    return true;
+  }
+  failed++;
+  ovx_string_t last = ovstage_get_last_error();
+  printf("client.c:%d: %s: failed: %s\n", line, function, condition);
+  if (last.length > 0) printf("    last error: %s\n", last.ptr);
+  return false;
+}
+
+#define CHECK(condition) check((condition), #condition, __func__, __LINE__)
+
+static ovx_string_t view(const char* text) {
+  ovx_string_t string;
+  string.ptr = text;
+  string.length = strlen(text);
+  return string;
+}
+
+static bool equals(ovx_string_t string, const char* text) {
+  return string.length == strlen(text) && (string.length == 0 || memcmp(string.ptr, text, string.length) == 0);
+}
+
+static bool contains(ovx_string_t string, const char* part) {
+  return string.ptr != NULL && string.ptr[string.length] == '\0' && strstr(string.ptr, part) != NULL;
+}
+
+/* A refusal: the status, no operation, and a text that names what is at fault. */
+#define CHECK_REFUSED(call, expected, part)                                                          \
+  do {                                                                                               \
+    ovstage_enqueue_result_t refusal = (call);                                                       \
+    check(refusal.status == (expected), #call " -> " #expected, __func__, __LINE__);                 \
+    check(refusal.op_index == OVSTAGE_INVALID_OP_ID, #call " has no operation", __func__, __LINE__); \
+    check(contains(ovstage_get_last_error(), part), #call " names " #part, __func__, __LINE__);      \
+  } while (0)
+
+/* The same for calls that return a status. */
+#define CHECK_FAILS(call, expected, part)                                                       \
+  do {                                                                                          \
+    check((call) == (expected), #call " -> " #expected, __func__, __LINE__);                    \
+    check(contains(ovstage_get_last_error(), part), #call " names " #part, __func__, __LINE__); \
+  } while (0)
+
+/* ---- Small things ------------------------------------------------------------------------------------------------ */
+
+static const ovstage_cuda_sync_t NO_SYNC = {0, 0};
+
+static DLDataType type_of(uint8_t code, uint8_t bits, uint16_t lanes) {
+  DLDataType type;
+  type.code = code;
+  type.bits = bits;
+  type.lanes = lanes;
+  return type;
+}
+
+/* A compact tensor in host memory. `shape` stays the caller's. */
+static DLTensor tensor_of(void* data, DLDataType type, int32_t ndim, int64_t* shape) {
+  DLTensor tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.data = data;
+  tensor.device.device_type = kDLCPU;
+  tensor.ndim = ndim;
+  tensor.dtype = type;
+  tensor.shape = shape;
+  return tensor;
+}
+
+static ovstage_write_data_t payload_of(const DLTensor* tensors, uint32_t count) {
+  ovstage_write_data_t data;
+  memset(&data, 0, sizeof data);
+  data.tensors = tensors;
+  data.tensor_count = count;
+  return data;
+}
+
+static ovx_string_or_token_t by_token(ovx_token_t token) {
+  ovx_string_or_token_t name;
+  memset(&name, 0, sizeof name);
+  name.token = token;
+  return name;
+}
+
+static ovx_string_or_token_t by_name(const char* text) {
+  ovx_string_or_token_t name;
+  name.token = OVX_INVALID_TOKEN;
+  name.string = view(text);
+  return name;
+}
+
+static ovstage_ordinal_range_t latest(ovstage_ordinal_t end) {
+  ovstage_ordinal_range_t range;
+  memset(&range, 0, sizeof range);
+  range.end_ordinal = end;
+  return range;
+}
+
+static ovstage_map_desc_t map_of(ovx_token_t attribute, DLDataType type) {
+  ovstage_map_desc_t desc;
+  memset(&desc, 0, sizeof desc);
+  desc.attribute = by_token(attribute);
+  desc.dtype = type;
+  return desc;
+}
+
+static ovstage_go_counters_t zero_counters(void) {
+  ovstage_go_counters_t counters;
+  memset(&counters, 0, sizeof counters);
+  counters.struct_size = sizeof counters;
+  return counters;
+}
+
+/* ---- A stage with three prims ------------------------------------------------------------------------------------ */
+
+enum { PRIMS = 3 };
+
+typedef struct {
+  ovstage_instance_t* stage;
+  path_dictionary_instance_t* dictionary;
+  const ovstage_go_v1_t* go;
+  ovx_primpath_list_t list;
+  ovstage_query_handle_t query; /* of /World/A, /World/B, /World/C */
+} scene;
+
+static bool open_scene(scene* s, const char* name) {
+  memset(s, 0, sizeof *s);
+  ovstage_instance_desc_t desc;
+  desc.name = name;
+  if (!CHECK(ovstage_create_instance(&desc, &s->stage) == OVSTAGE_OK)) return false;
+  s->dictionary = ovstage_get_path_dictionary(s->stage);
+  const void* table = NULL;
+  CHECK(ovstage_query_extension(s->stage, OVSTAGE_GO_V1_NAME, &table) == OVSTAGE_OK);
+  s->go = (const ovstage_go_v1_t*)table;
+  ovx_string_t paths[PRIMS] = {view("/World/A"), view("/World/B"), view("/World/C")};
+  CHECK(path_dictionary_create_path_list_from_strings(s->dictionary, paths, PRIMS, &s->list).status == OVX_API_SUCCESS);
+  CHECK(ovstage_query_from_path_list(s->stage, s->list, &s->query) == OVSTAGE_OK);
+  CHECK(s->query != OVSTAGE_INVALID_QUERY_HANDLE);
+  return s->dictionary != NULL && s->go != NULL && s->query != OVSTAGE_INVALID_QUERY_HANDLE;
+}
+
+/* Waits for an accepted operation, wants it to have succeeded, and releases it. */
+static bool done(const scene* s, ovstage_enqueue_result_t enqueued, const char* call, const char* function, int line) {
+  if (!check(enqueued.status == OVSTAGE_OK && enqueued.op_index != OVSTAGE_INVALID_OP_ID, call, function, line))
+    return false;
+  ovstage_op_wait_result_t result;
+  memset(&result, 0xff, sizeof result);
+  bool good = ovstage_wait_op(s->stage, enqueued.op_index, OVSTAGE_TIMEOUT_INFINITE, &result) == OVSTAGE_OK &&
+              result.error_op_id_count == 0;
+  if (!good) printf("    operation: %s\n", ovstage_get_last_op_error(s->stage, enqueued.op_index).ptr);
+  good = check(good, call, function, line);
+  return check(ovstage_release_op(s->stage, enqueued.op_index) == OVSTAGE_OK, "release_op", function, line) && good;
+}
+
+#define DONE(scene, call) done((scene), (call), #call, __func__, __LINE__)
+
+/* Gives everything back and wants nothing of the instance to be alive. */
+static void close_scene(scene* s) {
+  DONE(s, ovstage_release_query(s->stage, s->query));
+  CHECK(path_dictionary_release_path_list_reference(s->dictionary, s->list).status == OVX_API_SUCCESS);
+  ovstage_go_counters_t counters = zero_counters();
+  CHECK(s->go->counters(s->stage, &counters) == OVSTAGE_OK);
+  CHECK(counters.live_exports == 0);
+  CHECK(counters.live_groups == 0);
+  CHECK(counters.live_maps == 0);
+  CHECK(counters.live_operations == 0);
+  CHECK(counters.live_queries == 0);
+  CHECK(counters.live_reads == 0);
+  CHECK(ovstage_destroy_instance(s->stage) == OVSTAGE_OK);
+}
+
+static ovx_token_t token_of(const scene* s, const char* text) {
+  ovx_string_t string = view(text);
+  ovx_token_t token = OVX_INVALID_TOKEN;
+  CHECK(path_dictionary_create_tokens_from_strings(s->dictionary, &string, 1, &token).status == OVX_API_SUCCESS);
+  CHECK(token != OVX_INVALID_TOKEN);
+  return token;
+}
+
+static ovstage_enqueue_result_t seal(const scene* s, ovstage_ordinal_t ordinal) {
+  ovstage_write_floor_desc_t floor;
+  memset(&floor, 0, sizeof floor);
+  floor.ordinal = ordinal;
+  return ovstage_advance_write_floor(s->stage, &floor);
+}
+
+static ovstage_enqueue_result_t write_tensor(const scene* s, ovx_token_t attribute, ovstage_ordinal_t ordinal,
+                                             const DLTensor* tensor, ovstage_attribute_semantic_t semantic) {
+  ovstage_write_data_t data = payload_of(tensor, 1);
+  data.semantic = semantic;
+  return ovstage_write_attribute(s->stage, s->query, by_token(attribute), ordinal, data, OVSTAGE_PRIM_MODE_UPSERT);
+}
+
+/* Three float32, one a prim. */
+static ovstage_enqueue_result_t write_floats(const scene* s, ovx_token_t attribute, ovstage_ordinal_t ordinal, float a,
+                                             float b, float c) {
+  float values[PRIMS] = {a, b, c};
+  int64_t shape[1] = {PRIMS};
+  DLTensor tensor = tensor_of(values, type_of(kDLFloat, 32, 1), 1, shape);
+  return write_tensor(s, attribute, ordinal, &tensor, OVSTAGE_SEMANTIC_NONE);
+}
+
+/* A dense group: the whole query, in its order, in the canonical layout. */
+static bool is_dense(const ovstage_read_group_t* group, ovx_token_t attribute, DLDataType type) {
+  if (!CHECK(group->read_group_id != OVSTAGE_INVALID_READ_GROUP_ID)) return false;
+  CHECK(group->attribute == attribute);
+  CHECK(!group->is_delete && !group->is_array);
+  CHECK(group->prims.offset == 0 && group->prims.count == PRIMS && group->prims.index_map == NULL);
+  CHECK(group->data.count == PRIMS && group->data.index_map == NULL && group->data.mask == NULL);
+  CHECK(group->data.cuda_sync.stream == 0 && group->data.cuda_sync.wait_event == 0);
+  CHECK(group->meta.layout_generation >= 1);
+  if (!CHECK(group->data.tensor_count == 1 && group->data.tensors != NULL)) return false;
+  const DLTensor* tensor = group->data.tensors;
+  CHECK(tensor->device.device_type == kDLCPU && tensor->byte_offset == 0 && tensor->strides == NULL);
+  CHECK(memcmp(&tensor->dtype, &type, sizeof type) == 0);
+  return CHECK(tensor->ndim == 1 && tensor->shape != NULL && tensor->shape[0] == PRIMS && tensor->data != NULL);
+}
+
+/* Reads one attribute and wants one dense group with exactly these bytes. */
+static void expect(const scene* s, ovx_token_t attribute, ovstage_ordinal_t end, DLDataType type, const void* bytes,
+                   const char* function, int line) {
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  ovstage_enqueue_result_t enqueued =
+      ovstage_read_attributes(s->stage, s->query, &attribute, 1, latest(end), &read);
+  if (!done(s, enqueued, "read_attributes", function, line)) return;
+  ovstage_read_group_t group;
+  if (check(ovstage_fetch_read_next(s->stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK, "a group",
+            function, line)) {
+    size_t size = (size_t)PRIMS * type.lanes * type.bits / 8;
+    if (is_dense(&group, attribute, type))
+      check(memcmp(group.data.tensors->data, bytes, size) == 0, "the expected values", function, line);
+    check(group.ordinal <= end, "no change later than asked for", function, line);
+    CHECK(ovstage_release_group(s->stage, &group) == OVSTAGE_OK);
+    check(ovstage_fetch_read_next(s->stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) ==
+              OVSTAGE_ERROR_END_OF_ITERATION,
+          "one group only", function, line);
+  }
+  DONE(s, ovstage_release_read(s->stage, read));
+}
+
+#define EXPECT(scene, attribute, end, type, bytes) \
+  expect((scene), (attribute), (end), (type), (bytes), __func__, __LINE__)
+
+static void expect_floats(const scene* s, ovx_token_t attribute, ovstage_ordinal_t end, float a, float b, float c,
+                          const char* function, int line) {
+  float values[PRIMS] = {a, b, c};
+  expect(s, attribute, end, type_of(kDLFloat, 32, 1), values, function, line);
+}
+
+#define EXPECT_FLOATS(scene, attribute, end, a, b, c) \
+  expect_floats((scene), (attribute), (end), (a), (b), (c), __func__, __LINE__)
+
+/* ---- Process, log, version --------------------------------------------------------------------------------------- */
+
+static void check_process(void) {
+  CHECK(ovstage_initialize(NULL) == OVSTAGE_OK);
+  CHECK(ovstage_shutdown() == OVSTAGE_OK);
+  CHECK_FAILS(ovstage_shutdown(), OVSTAGE_ERROR_INVALID_ARGUMENT, "ovstage_initialize");
+
+  ovstage_config_entry_t entries[2];
+  entries[0] = ovstage_config_entry_runtime_default_hierarchy_computation_model(
+      OVSTAGE_HIERARCHY_COMPUTATION_MODEL_CPU_INCREMENTAL);
+  entries[1] = ovstage_config_entry_binary_package_root_path(view(OVX_CONFIG_EXECUTABLE_DIR_TOKEN "/package"));
+  ovstage_config_t config;
+  config.entries = entries;
+  config.entry_count = 2;
+  CHECK(ovstage_initialize(&config) == OVSTAGE_OK);
+  CHECK(ovstage_initialize(&config) == OVSTAGE_OK);
+  entries[0] = ovstage_config_entry_runtime_default_hierarchy_computation_model(
+      OVSTAGE_HIERARCHY_COMPUTATION_MODEL_GPU_GLOBAL);
+  CHECK(ovstage_initialize(&config) == OVSTAGE_ERROR_INVALID_ARGUMENT); /* the other one is in force */
+  entries[0].key_type = OVSTAGE_CONFIG_KEY_TYPE_COUNT;
+  CHECK(ovstage_initialize(&config) == OVSTAGE_ERROR_INVALID_ARGUMENT);
+  CHECK(ovstage_shutdown() == OVSTAGE_OK);
+  CHECK(ovstage_shutdown() == OVSTAGE_OK);
+  CHECK(ovstage_shutdown() == OVSTAGE_ERROR_INVALID_ARGUMENT);
+}
+
+static void check_instances(void) {
+  ovstage_instance_desc_t unnamed;
+  unnamed.name = NULL;
+  ovstage_instance_t* first = NULL;
+  ovstage_instance_t* second = NULL;
+  CHECK(ovstage_create_instance(&unnamed, &first) == OVSTAGE_OK);
+  CHECK(ovstage_create_instance(&unnamed, &second) == OVSTAGE_OK);
+  CHECK(first != NULL && second != NULL && first != second);
+  CHECK(ovstage_get_path_dictionary(first) == ovstage_get_path_dictionary(second));
+  CHECK(ovstage_get_path_dictionary(NULL) == NULL);
+  uint64_t id = 0;
+  CHECK_FAILS(ovstage_get_usd_stage_id(first, &id), OVSTAGE_ERROR_NOT_SUPPORTED, "ovstage_get_usd_stage_id");
+  CHECK(ovstage_destroy_instance(first) == OVSTAGE_OK);
+  CHECK(ovstage_destroy_instance(second) == OVSTAGE_OK);
+  CHECK(ovstage_destroy_instance(NULL) == OVSTAGE_OK);
+}
+
+static void check_version_and_texts(void) {
+  scene s;
+  if (!open_scene(&s, "version")) return;
+  uint32_t major = 99, minor = 99, patch = 99;
+  ovstage_get_version(s.stage, &major, &minor, &patch);
+  CHECK(major == OVSTAGE_VERSION_MAJOR && minor == OVSTAGE_VERSION_MINOR && patch == OVSTAGE_VERSION_PATCH);
+
+  const ovstage_api_status_t codes[] = {
+      OVSTAGE_OK, OVSTAGE_ERROR_INVALID_ARGUMENT, OVSTAGE_ERROR_INVALID_HANDLE, OVSTAGE_ERROR_NOT_FOUND,
+      OVSTAGE_ERROR_PRIM_NOT_FOUND, OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, OVSTAGE_ERROR_NOT_SUPPORTED,
+      OVSTAGE_ERROR_QUEUE_FULL, OVSTAGE_ERROR_END_OF_ITERATION, OVSTAGE_ERROR_OUT_OF_MEMORY,
+      OVSTAGE_ERROR_LAYOUT_CHANGED, OVSTAGE_ERROR_TIMEOUT, OVSTAGE_ERROR_OP_FAILED, OVSTAGE_ERROR_OUT_OF_RANGE,
+      OVSTAGE_ERROR_INTERNAL};
+  const size_t count = sizeof codes / sizeof codes[0];
+  for (size_t i = 0; i < count; i++) {
+    const char* text = ovstage_get_error_string(s.stage, codes[i]);
+    if (!CHECK(text != NULL && text[0] != '\0')) continue;
+    for (size_t j = 0; j < i; j++) CHECK(strcmp(text, ovstage_get_error_string(s.stage, codes[j])) != 0);
+  }
+  CHECK(ovstage_get_error_string(s.stage, (ovstage_api_status_t)77) != NULL);
+
+  const void* table = &s;
+  CHECK_FAILS(ovstage_query_extension(s.stage, "no.such.table", &table), OVSTAGE_ERROR_NOT_FOUND, "no.such.table");
+  CHECK(table == NULL);
+  CHECK(s.go->struct_size >= sizeof(ovstage_go_v1_t) && s.go->version == 1);
+  close_scene(&s);
+}
+
+static int messages; /* counted under message_lock */
+static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void count_message(ovstage_log_severity_t severity, double timestamp, ovx_string_t message, void* user_data) {
+  pthread_mutex_lock(&message_lock);
+  if (severity >= OVSTAGE_LOG_VERBOSE && severity <= OVSTAGE_LOG_ERROR && timestamp > 1e9 && message.length > 0)
+    ++*(int*)user_data;
+  pthread_mutex_unlock(&message_lock);
+}
+
+static void check_log(void) {
+  const ovstage_timeout_ns_t five_seconds = 5000000000ULL;
+  CHECK(ovstage_set_log_callback(OVSTAGE_LOG_VERBOSE, NULL, count_message, &messages) == OVSTAGE_ERROR_OP_FAILED);
+  scene s;
+  if (!open_scene(&s, "log")) return;
+  CHECK(ovstage_flush_log(0) == OVSTAGE_OK); /* nobody listens: nothing to wait for */
+  CHECK(ovstage_set_log_callback(OVSTAGE_LOG_VERBOSE, NULL, count_message, &messages) == OVSTAGE_OK);
+  CHECK(ovstage_release_op(s.stage, 12345) == OVSTAGE_ERROR_INVALID_HANDLE);
+  CHECK(ovstage_flush_log(five_seconds) == OVSTAGE_OK);
+
+  ovx_string_t nothing = view("no-such-channel=verbose");
+  CHECK(ovstage_set_log_callback(OVSTAGE_LOG_NONE, &nothing, count_message, &messages) == OVSTAGE_OK);
+  CHECK(ovstage_flush_log(five_seconds) == OVSTAGE_OK);
+  pthread_mutex_lock(&message_lock);
+  int before = messages;
+  pthread_mutex_unlock(&message_lock);
+  CHECK(ovstage_release_op(s.stage, 12345) == OVSTAGE_ERROR_INVALID_HANDLE);
+  CHECK(ovstage_flush_log(five_seconds) == OVSTAGE_OK);
+  CHECK(ovstage_set_log_callback(OVSTAGE_LOG_NONE, NULL, NULL, NULL) == OVSTAGE_OK);
+  CHECK(messages == before); /* cleared: no other thread counts any more */
+  CHECK(ovstage_set_log_callback(OVSTAGE_LOG_NONE, NULL, NULL, NULL) == OVSTAGE_OK);
+
+  ovx_string_t nonsense = view("channel=loud");
+  CHECK_FAILS(ovstage_set_log_callback(OVSTAGE_LOG_INFO, &nonsense, count_message, &messages),
+              OVSTAGE_ERROR_INVALID_ARGUMENT, "loud");
+  close_scene(&s);
+}
+
+/* ---- The path dictionary ----------------------------------------------------------------------------------------- */
+
+/* Wants a failed dictionary call whose text contains `part`, and gives the text back. */
+static void refused(const scene* s, ovx_api_result_t result, const char* part, const char* function, int line) {
+  check(result.status == OVX_API_ERROR, part, function, line);
+  if (!check(contains(result.error, part), part, function, line) && result.error.length > 0)
+    printf("    the text is: %s\n", result.error.ptr);
+  path_dictionary_release_error(s->dictionary, result.error);
+}
+
+#define REFUSED(scene, result, part) refused((scene), (result), (part), __func__, __LINE__)
+
+static void check_tokens(void) {
+  scene s;
+  if (!open_scene(&s, "tokens")) return;
+  ovx_string_t words[3] = {view("speed"), view("mass"), view("speed")};
+  ovx_token_t tokens[3] = {0, 0, 0};
+  CHECK(path_dictionary_create_tokens_from_strings(s.dictionary, words, 3, tokens).status == OVX_API_SUCCESS);
+  CHECK(tokens[0] != OVX_INVALID_TOKEN && tokens[0] == tokens[2] && tokens[0] != tokens[1]);
+  ovx_string_t back[3];
+  CHECK(path_dictionary_get_strings_from_tokens(s.dictionary, tokens, 3, back).status == OVX_API_SUCCESS);
+  CHECK(equals(back[0], "speed") && equals(back[1], "mass") && back[0].ptr[back[0].length] == '\0');
+
+  ovx_token_t none = OVX_INVALID_TOKEN;
+  CHECK(path_dictionary_get_strings_from_tokens(s.dictionary, &none, 1, back).status == OVX_API_SUCCESS);
+  CHECK(back[0].length == 0);
+  ovx_token_t unknown = 0xdeadbeef;
+  REFUSED(&s, path_dictionary_get_strings_from_tokens(s.dictionary, &unknown, 1, back), "Token handle was not found");
+
+  ovx_token_t untouched = 4711;
+  ovx_string_t wrong = view("");
+  REFUSED(&s, path_dictionary_create_tokens_from_strings(s.dictionary, &wrong, 1, &untouched),
+          "Token string must be non-empty");
+  wrong.ptr = "a\0b";
+  wrong.length = 3;
+  REFUSED(&s, path_dictionary_create_tokens_from_strings(s.dictionary, &wrong, 1, &untouched),
+          "Token string contains embedded NUL");
+  wrong.ptr = NULL;
+  REFUSED(&s, path_dictionary_create_tokens_from_strings(s.dictionary, &wrong, 1, &untouched), "no data");
+  CHECK(untouched == 4711);
+  CHECK(path_dictionary_create_tokens_from_strings(s.dictionary, NULL, 0, NULL).status == OVX_API_SUCCESS);
+  close_scene(&s);
+}
+
+static void check_paths(void) {
+  scene s;
+  if (!open_scene(&s, "paths")) return;
+  ovx_string_t strings[4] = {view("/World/Robot/Arm"), view("/"), view("/World/Robot/Arm"), view("/World")};
+  ovx_primpath_t paths[4];
+  CHECK(path_dictionary_create_paths_from_strings(s.dictionary, strings, 4, paths).status == OVX_API_SUCCESS);
+  CHECK(paths[0] == paths[2] && paths[0] != paths[1] && paths[1] != OVX_INVALID_PRIMPATH);
+
+  ovx_token_t components[4] = {token_of(&s, "World"), token_of(&s, "Robot"), token_of(&s, "Arm"),
+                               token_of(&s, "World")};
+  size_t lengths[3] = {3, 1, 0};
+  ovx_primpath_t same[3];
+  CHECK(path_dictionary_create_paths_from_tokens(s.dictionary, components, lengths, 3, same).status == OVX_API_SUCCESS);
+  CHECK(same[0] == paths[0] && same[1] == paths[3] && same[2] == paths[1]);
+
+  const char* wrong[] = {"", "World", "/World/", "/World//A", "/World/./A", "/World/../A"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    ovx_string_t string = view(wrong[i]);
+    ovx_primpath_t untouched = 4711;
+    REFUSED(&s, path_dictionary_create_paths_from_strings(s.dictionary, &string, 1, &untouched),
+            i == 0 ? "Path string must be non-empty" : wrong[i]);
+    CHECK(untouched == 4711);
+  }
+  ovx_string_t with_nul;
+  with_nul.ptr = "a\0b";
+  with_nul.length = 3;
+  ovx_primpath_t untouched = 4711;
+  REFUSED(&s, path_dictionary_create_paths_from_strings(s.dictionary, &with_nul, 1, &untouched),
+          "Path string contains embedded NUL");
+  close_scene(&s);
+}
+
+/* Decomposes [/, /World/Robot/Arm, /World] with room for three tokens: the root and the first path fit. */
+static void check_path_components(void) {
+  scene s;
+  if (!open_scene(&s, "components")) return;
+  ovx_string_t strings[3] = {view("/"), view("/World/Robot/Arm"), view("/World")};
+  ovx_primpath_t paths[3];
+  CHECK(path_dictionary_create_paths_from_strings(s.dictionary, strings, 3, paths).status == OVX_API_SUCCESS);
+  ovx_token_t buffer[3];
+  ovx_token_t* first[3] = {NULL, NULL, NULL};
+  size_t lengths[3] = {9, 9, 9};
+  size_t processed = 99;
+  CHECK(path_dictionary_get_tokens_from_paths(s.dictionary, paths, 3, buffer, 3, first, lengths, &processed).status ==
+        OVX_API_SUCCESS);
+  CHECK(processed == 2 && lengths[0] == 0 && lengths[1] == 3 && first[1] == buffer);
+  ovx_string_t text[3];
+  CHECK(path_dictionary_get_strings_from_tokens(s.dictionary, buffer, 3, text).status == OVX_API_SUCCESS);
+  CHECK(equals(text[0], "World") && equals(text[1], "Robot") && equals(text[2], "Arm"));
+  CHECK(path_dictionary_get_tokens_from_paths(s.dictionary, paths + processed, 1, buffer, 3, first, lengths, &processed)
+            .status == OVX_API_SUCCESS);
+  CHECK(processed == 1 && lengths[0] == 1 && buffer[0] == token_of(&s, "World"));
+  CHECK(path_dictionary_get_tokens_from_paths(s.dictionary, paths + 1, 1, buffer, 2, first, lengths, &processed)
+            .status == OVX_API_SUCCESS);
+  CHECK(processed == 0); /* does not fit at all */
+
+  const ovx_primpath_t strangers[2] = {OVX_INVALID_PRIMPATH, 0xdeadbeef};
+  for (size_t i = 0; i < 2; i++) {
+    processed = 99;
+    ovx_api_result_t result = path_dictionary_get_tokens_from_paths(s.dictionary, &strangers[i], 1, buffer, 3, first,
+                                                                    lengths, &processed);
+    CHECK(result.status == OVX_API_ERROR && processed == 0);
+    CHECK(equals(result.error, "Prim path handle was not found in this dictionary"));
+    s.dictionary->vtable->release_error(s.dictionary->context, result.error);
+  }
+  close_scene(&s);
+}
+
+static void check_path_lists(void) {
+  scene s;
+  if (!open_scene(&s, "lists")) return;
+  ovx_string_t strings[3] = {view("/B"), view("/A"), view("/B")};
+  ovx_primpath_t paths[3];
+  CHECK(path_dictionary_create_paths_from_strings(s.dictionary, strings, 3, paths).status == OVX_API_SUCCESS);
+  ovx_primpath_list_t one = 0, two = 0, empty = 0;
+  CHECK(path_dictionary_create_path_list_from_paths(s.dictionary, paths, 3, &one).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_create_path_list_from_strings(s.dictionary, strings, 3, &two).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_create_path_list_from_paths(s.dictionary, NULL, 0, &empty).status == OVX_API_SUCCESS);
+  CHECK(one != 0 && two != 0 && empty != 0 && one != two && two != empty);
+  size_t count = 99;
+  CHECK(path_dictionary_get_num_paths_from_path_list(s.dictionary, one, &count).status == OVX_API_SUCCESS);
+  CHECK(count == 3);
+  CHECK(path_dictionary_get_num_paths_from_path_list(s.dictionary, empty, &count).status == OVX_API_SUCCESS);
+  CHECK(count == 0);
+
+  ovx_primpath_t page[3] = {0, 0, 0};
+  CHECK(path_dictionary_get_paths_from_path_list(s.dictionary, two, 0, 2, page, &count).status == OVX_API_SUCCESS);
+  CHECK(count == 2 && page[0] == paths[0] && page[1] == paths[1] && page[2] == 0);
+  CHECK(path_dictionary_get_paths_from_path_list(s.dictionary, two, 2, 3, page, &count).status == OVX_API_SUCCESS);
+  CHECK(count == 1 && page[0] == paths[2]);
+  CHECK(path_dictionary_get_paths_from_path_list(s.dictionary, two, 3, 3, page, &count).status == OVX_API_SUCCESS);
+  CHECK(count == 0);
+
+  CHECK(path_dictionary_add_path_list_reference(s.dictionary, one).status == OVX_API_SUCCESS);
+  for (int i = 0; i < 2; i++)
+    CHECK(path_dictionary_release_path_list_reference(s.dictionary, one).status == OVX_API_SUCCESS);
+  REFUSED(&s, path_dictionary_release_path_list_reference(s.dictionary, one), "Path list handle was not found");
+  REFUSED(&s, path_dictionary_add_path_list_reference(s.dictionary, one), "Path list handle was not found");
+  REFUSED(&s, path_dictionary_get_num_paths_from_path_list(s.dictionary, one, &count), "Path list handle was not");
+  REFUSED(&s, path_dictionary_get_num_paths_from_path_list(s.dictionary, 0xdeadbeef, &count), "Path list handle");
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, OVX_INVALID_PRIMPATH_LIST).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_add_path_list_reference(s.dictionary, OVX_INVALID_PRIMPATH_LIST).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, two).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, empty).status == OVX_API_SUCCESS);
+  ovx_primpath_t stranger = 0xdeadbeef;
+  REFUSED(&s, path_dictionary_create_path_list_from_paths(s.dictionary, &stranger, 1, &one), "Prim path handle");
+  close_scene(&s);
+}
+
+/* ---- Write, seal, read ------------------------------------------------------------------------------------------- */
+
+static void check_minimal(void) {
+  scene s;
+  if (!open_scene(&s, "minimal")) return;
+  ovx_token_t scalar = token_of(&s, "scalar");
+  DONE(&s, write_floats(&s, scalar, 1, 1.0f, 2.0f, 3.0f));
+  DONE(&s, seal(&s, 1));
+  EXPECT_FLOATS(&s, scalar, 1, 1.0f, 2.0f, 3.0f);
+  EXPECT_FLOATS(&s, scalar, 9, 1.0f, 2.0f, 3.0f);
+
+  ovstage_query_result_t found;
+  CHECK(ovstage_fetch_query_result(s.stage, s.query, OVSTAGE_TIMEOUT_INFINITE, &found) == OVSTAGE_OK);
+  CHECK(found.total_prim_count == PRIMS && found.all_handle == s.query);
+  CHECK(found.attribute_count == 1 && found.attributes[0] == scalar);
+  CHECK(ovstage_release_query_result(s.stage, &found) == OVSTAGE_OK);
+
+  ovx_token_t absent = token_of(&s, "nobody-has-this");
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  DONE(&s, ovstage_read_attributes(s.stage, s.query, &absent, 1, latest(1), &read));
+  ovstage_read_group_t group;
+  CHECK(ovstage_fetch_read_next(s.stage, read, 0, &group) == OVSTAGE_ERROR_END_OF_ITERATION);
+  DONE(&s, ovstage_release_read(s.stage, read));
+  close_scene(&s);
+}
+
+/* Lanes 3 and 16, with and without strides, and the attribute given by its name. */
+static void check_lanes(void) {
+  scene s;
+  if (!open_scene(&s, "lanes")) return;
+  float points[PRIMS * 3];
+  double matrices[PRIMS * 16];
+  for (int i = 0; i < PRIMS * 3; i++) points[i] = 0.5f + (float)i;
+  for (int i = 0; i < PRIMS * 16; i++) matrices[i] = 0.25 * i;
+  int64_t shape[1] = {PRIMS};
+  int64_t compact[1] = {1};
+  DLTensor point = tensor_of(points, type_of(kDLFloat, 32, 3), 1, shape);
+  DLTensor matrix = tensor_of(matrices, type_of(kDLFloat, 64, 16), 1, shape);
+  ovx_token_t attributes[2] = {token_of(&s, "point"), token_of(&s, "matrix")};
+  DONE(&s, write_tensor(&s, attributes[0], 1, &point, OVSTAGE_SEMANTIC_NONE));
+  matrix.strides = compact;
+  DONE(&s, write_tensor(&s, attributes[1], 1, &matrix, OVSTAGE_SEMANTIC_NONE));
+  DONE(&s, seal(&s, 1));
+  EXPECT(&s, attributes[0], 1, point.dtype, points);
+  EXPECT(&s, attributes[1], 1, matrix.dtype, matrices);
+
+  point.strides = compact;
+  points[0] = -1.0f;
+  DONE(&s, ovstage_write_attribute(s.stage, s.query, by_name("point"), 2, payload_of(&point, 1),
+                                   OVSTAGE_PRIM_MODE_UPSERT));
+  DONE(&s, seal(&s, 2));
+  EXPECT(&s, attributes[0], 2, point.dtype, points);
+
+  int64_t backwards[1] = {-1}; /* the rows from the last to the first */
+  float reversed[PRIMS * 3];
+  for (int i = 0; i < PRIMS; i++) memcpy(&reversed[3 * i], &points[3 * (PRIMS - 1 - i)], 3 * sizeof(float));
+  point.strides = backwards;
+  point.data = &points[3 * (PRIMS - 1)];
+  DONE(&s, write_tensor(&s, attributes[0], 3, &point, OVSTAGE_SEMANTIC_NONE));
+  DONE(&s, seal(&s, 3));
+  EXPECT(&s, attributes[0], 3, point.dtype, reversed);
+  close_scene(&s);
+}
+
+/* Shapes (3,3) and (3,4,4) are folded into lanes, and two attributes come out of one read, each in one group. */
+static void check_convenience_shapes(void) {
+  scene s;
+  if (!open_scene(&s, "shapes")) return;
+  float points[PRIMS * 3];
+  double matrices[PRIMS * 16];
+  for (int i = 0; i < PRIMS * 3; i++) points[i] = (float)i;
+  for (int i = 0; i < PRIMS * 16; i++) matrices[i] = -i;
+  int64_t point_shape[2] = {PRIMS, 3};
+  int64_t matrix_shape[3] = {PRIMS, 4, 4};
+  DLTensor point = tensor_of(points, type_of(kDLFloat, 32, 1), 2, point_shape);
+  DLTensor matrix = tensor_of(matrices, type_of(kDLFloat, 64, 1), 3, matrix_shape);
+  ovx_token_t attributes[2] = {token_of(&s, "point"), token_of(&s, "matrix")};
+
+  int64_t flat_shape[1] = {PRIMS * 3};
+  DLTensor flat = tensor_of(points, type_of(kDLFloat, 32, 1), 1, flat_shape);
+  CHECK_REFUSED(write_tensor(&s, attributes[0], 1, &flat, OVSTAGE_SEMANTIC_POINT), OVSTAGE_ERROR_INVALID_ARGUMENT,
+                "point");
+
+  DONE(&s, write_tensor(&s, attributes[0], 1, &point, OVSTAGE_SEMANTIC_POINT));
+  DONE(&s, write_tensor(&s, attributes[1], 1, &matrix, OVSTAGE_SEMANTIC_MATRIX));
+  DONE(&s, seal(&s, 1));
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  DONE(&s, ovstage_read_attributes(s.stage, s.query, attributes, 2, latest(1), &read));
+  bool seen[2] = {false, false};
+  ovstage_read_group_t group;
+  for (int i = 0; i < 2; i++) {
+    if (!CHECK(ovstage_fetch_read_next(s.stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK)) break;
+    bool is_matrix = group.attribute == attributes[1];
+    seen[is_matrix] = true;
+    if (is_dense(&group, attributes[is_matrix], is_matrix ? type_of(kDLFloat, 64, 16) : type_of(kDLFloat, 32, 3)))
+      CHECK(memcmp(group.data.tensors->data, is_matrix ? (void*)matrices : (void*)points,
+                   is_matrix ? sizeof matrices : sizeof points) == 0);
+    CHECK(group.semantic == (is_matrix ? OVSTAGE_SEMANTIC_MATRIX : OVSTAGE_SEMANTIC_POINT));
+    CHECK(group.ordinal == 1 && group.meta.attribute_write_floor_ordinal == 1);
+    CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  }
+  CHECK(seen[0] && seen[1]);
+  CHECK(ovstage_fetch_read_next(s.stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_ERROR_END_OF_ITERATION);
+  DONE(&s, ovstage_release_read(s.stage, read));
+  close_scene(&s);
+}
+
+static void check_modes_and_floors(void) {
+  scene s;
+  if (!open_scene(&s, "floors")) return;
+  ovx_token_t value = token_of(&s, "value");
+  float numbers[PRIMS] = {9, 9, 9};
+  int64_t shape[1] = {PRIMS};
+  DLTensor tensor = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
+  CHECK_REFUSED(write_floats(&s, value, 0, 1, 2, 3), OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "value"); /* the floor is 0 */
+  DONE(&s, ovstage_write_attribute(s.stage, s.query, by_token(value), 5, payload_of(&tensor, 1),
+                                   OVSTAGE_PRIM_MODE_INSERT));
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 6, payload_of(&tensor, 1),
+                                        OVSTAGE_PRIM_MODE_INSERT),
+                OVSTAGE_ERROR_PRIM_NOT_FOUND, "/World/A");
+
+  ovx_token_t unsealed[1] = {value};
+  ovstage_read_handle_t read = 4711;
+  CHECK_REFUSED(ovstage_read_attributes(s.stage, s.query, unsealed, 1, latest(9), &read),
+                OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "value");
+  CHECK(read == OVSTAGE_INVALID_READ_HANDLE);
+
+  DONE(&s, seal(&s, 5));
+  DONE(&s, seal(&s, 3)); /* floors never fall: a success without effect */
+  CHECK_REFUSED(write_floats(&s, value, 5, 1, 2, 3), OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "5");
+  CHECK_REFUSED(write_floats(&s, value, 3, 1, 2, 3), OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "3");
+  EXPECT_FLOATS(&s, value, 5, 9, 9, 9);
+  DONE(&s, write_floats(&s, value, 6, 1, 2, 3));
+  EXPECT_FLOATS(&s, value, 6, 9, 9, 9); /* written, not sealed: readers still see the snapshot */
+  DONE(&s, seal(&s, 6));
+  EXPECT_FLOATS(&s, value, 6, 1, 2, 3);
+
+  ovstage_ordinal_query_handle_t question = OVSTAGE_INVALID_ORDINAL_QUERY_HANDLE;
+  DONE(&s, ovstage_get_attribute_write_floor(s.stage, by_token(value), &question));
+  ovstage_ordinal_t floor = 0;
+  CHECK(ovstage_fetch_ordinal(s.stage, question, OVSTAGE_TIMEOUT_INFINITE, &floor) == OVSTAGE_OK && floor == 6);
+  DONE(&s, ovstage_release_ordinal_query(s.stage, question));
+
+  ovstage_write_floor_desc_t one;
+  memset(&one, 0, sizeof one);
+  one.ordinal = 8;
+  one.scope = OVSTAGE_SCOPE_INCLUDE;
+  one.attributes = &value;
+  one.attribute_count = 1;
+  DONE(&s, ovstage_advance_write_floor(s.stage, &one));
+  DONE(&s, ovstage_get_attribute_write_floor(s.stage, by_name("value"), &question));
+  CHECK(ovstage_fetch_ordinal(s.stage, question, 0, &floor) == OVSTAGE_OK && floor == 8);
+  DONE(&s, ovstage_release_ordinal_query(s.stage, question));
+  DONE(&s, ovstage_get_attribute_write_floor(s.stage, by_token(OVX_INVALID_TOKEN), &question));
+  CHECK(ovstage_fetch_ordinal(s.stage, question, 0, &floor) == OVSTAGE_OK && floor == 6); /* the global one */
+  DONE(&s, ovstage_release_ordinal_query(s.stage, question));
+
+  one.scope = (ovstage_scope_t)77;
+  CHECK_REFUSED(ovstage_advance_write_floor(s.stage, &one), OVSTAGE_ERROR_INVALID_ARGUMENT, "scope");
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 9, payload_of(&tensor, 1),
+                                        (ovstage_prim_mode_t)77),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "prim_mode");
+  close_scene(&s);
+}
+
+/* A held group is a snapshot: nothing that happens later changes it, and it outlives its read, query and list. */
+static void check_snapshots(void) {
+  scene s;
+  if (!open_scene(&s, "snapshots")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+  ovstage_query_handle_t other = OVSTAGE_INVALID_QUERY_HANDLE;
+  CHECK(ovstage_query_from_path_list(s.stage, s.list, &other) == OVSTAGE_OK);
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  ovstage_read_group_t group;
+  DONE(&s, ovstage_read_attributes(s.stage, other, &value, 1, latest(1), &read));
+  CHECK(ovstage_fetch_read_next(s.stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK);
+  DONE(&s, ovstage_release_read(s.stage, read));
+  DONE(&s, ovstage_release_query(s.stage, other));
+  for (ovstage_ordinal_t ordinal = 2; ordinal < 6; ordinal++) {
+    DONE(&s, write_floats(&s, value, ordinal, 10, 20, (float)ordinal));
+    DONE(&s, seal(&s, ordinal));
+  }
+  if (is_dense(&group, value, type_of(kDLFloat, 32, 1))) {
+    const float* held = (const float*)group.data.tensors->data;
+    CHECK(held[0] == 1 && held[1] == 2 && held[2] == 3);
+  }
+  CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  EXPECT_FLOATS(&s, value, 5, 10, 20, 5);
+  close_scene(&s);
+}
+
+static void check_batches(void) {
+  scene s;
+  if (!open_scene(&s, "batches")) return;
+  float numbers[PRIMS] = {1, 2, 3};
+  int64_t shape[1] = {PRIMS};
+  int64_t short_shape[1] = {PRIMS - 1};
+  DLTensor whole = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
+  DLTensor incomplete = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, short_shape);
+  ovx_token_t a = token_of(&s, "a"), b = token_of(&s, "b");
+  ovstage_attribute_write_t writes[2];
+  writes[0].attribute = by_token(a);
+  writes[0].data = payload_of(&whole, 1);
+  writes[1].attribute = by_name("b");
+  writes[1].data = payload_of(&incomplete, 1);
+  CHECK_REFUSED(ovstage_write_attributes(s.stage, s.query, writes, 2, 1, OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "\"b\"");
+  DONE(&s, seal(&s, 1));
+  ovx_token_t both[2] = {a, b};
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  ovstage_read_group_t group;
+  DONE(&s, ovstage_read_attributes(s.stage, s.query, both, 2, latest(1), &read));
+  CHECK(ovstage_fetch_read_next(s.stage, read, 0, &group) == OVSTAGE_ERROR_END_OF_ITERATION); /* nor the good one */
+  DONE(&s, ovstage_release_read(s.stage, read));
+
+  writes[1].data = payload_of(&whole, 1);
+  DONE(&s, ovstage_write_attributes(s.stage, s.query, writes, 2, 2, OVSTAGE_PRIM_MODE_UPSERT));
+  DONE(&s, ovstage_write_attributes(s.stage, s.query, NULL, 0, 2, OVSTAGE_PRIM_MODE_UPSERT));
+  DONE(&s, seal(&s, 2));
+  EXPECT_FLOATS(&s, a, 2, 1, 2, 3);
+  EXPECT_FLOATS(&s, b, 2, 1, 2, 3);
+  writes[1].attribute = by_name("a");
+  CHECK_REFUSED(ovstage_write_attributes(s.stage, s.query, writes, 2, 3, OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "\"a\"");
+  close_scene(&s);
+}
+
+/* ---- Tensors that change owner ----------------------------------------------------------------------------------- */
+
+static void count_deletion(DLManagedTensorVersioned* self) { ++*(int*)self->manager_ctx; }
+
+static void check_managed_tensors(void) {
+  scene s;
+  if (!open_scene(&s, "managed")) return;
+  ovx_token_t value = token_of(&s, "value");
+  float numbers[PRIMS] = {4, 5, 6};
+  int64_t shape[1] = {PRIMS};
+  int deletions = 0;
+  DLManagedTensorVersioned tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.version.major = DLPACK_MAJOR_VERSION;
+  tensor.version.minor = DLPACK_MINOR_VERSION;
+  tensor.manager_ctx = &deletions;
+  tensor.deleter = count_deletion;
+  tensor.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  tensor.dl_tensor = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
+  const DLManagedTensorVersioned* tensors[1] = {&tensor};
+  ovstage_write_data_t data = payload_of(NULL, 1);
+  data.managed_tensors = tensors;
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_NOT_SUPPORTED, "managed_tensors");
+  CHECK(deletions == 1); /* refused, and given back all the same */
+  data.tensors = &tensor.dl_tensor; /* both fields: also refused, also given back */
+  CHECK(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT).status !=
+        OVSTAGE_OK);
+  CHECK(deletions == 2);
+  ovstage_attribute_write_t write;
+  write.attribute = by_token(value);
+  write.data = data;
+  CHECK(ovstage_write_attributes(s.stage, s.query, &write, 1, 1, OVSTAGE_PRIM_MODE_UPSERT).status != OVSTAGE_OK);
+  CHECK(deletions == 3);
+  CHECK(ovstage_write_attribute(s.stage, 0xdeadbeef, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT).status !=
+        OVSTAGE_OK);
+  CHECK(deletions == 4);
+  close_scene(&s);
+  CHECK(deletions == 4); /* once for each call, never again */
+}
+
+/* ---- Maps -------------------------------------------------------------------------------------------------------- */
+
+static const DLDataType EXISTING = {0, 0, 0};
+
+/* Opens a session and takes its one group, which covers the query. */
+static bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal,
+                    ovstage_map_handle_t* map, ovstage_map_group_t* group) {
+  *map = OVSTAGE_INVALID_MAP_HANDLE;
+  if (!DONE(s, ovstage_map_attribute(s->stage, s->query, desc, ordinal, NULL, 0, map))) return false;
+  CHECK(*map != OVSTAGE_INVALID_MAP_HANDLE);
+  if (!CHECK(ovstage_fetch_map_next(s->stage, *map, OVSTAGE_TIMEOUT_INFINITE, group) == OVSTAGE_OK)) return false;
+  CHECK(group->prims.offset == 0 && group->prims.count == PRIMS && group->prims.index_map == NULL);
+  CHECK(group->data.count == PRIMS && group->data.index_map == NULL);
+  return CHECK(group->data.tensor_count == 1 && group->data.tensors->ndim == 1 &&
+               group->data.tensors->shape[0] == PRIMS && group->data.tensors->byte_offset == 0 &&
+               group->data.tensors->data != NULL);
+}
+
+/* The example that documents mapping: one prim, a new 16-lane column at ordinal 2, committed by unmap_attribute. */
+static void check_map_example(void) {
+  scene s;
+  if (!open_scene(&s, "map example")) return;
+  ovx_string_t path = view("/World/Plane");
+  ovx_primpath_list_t list = OVX_INVALID_PRIMPATH_LIST;
+  CHECK(path_dictionary_create_path_list_from_strings(s.dictionary, &path, 1, &list).status == OVX_API_SUCCESS);
+  ovstage_query_handle_t query = OVSTAGE_INVALID_QUERY_HANDLE;
+  CHECK(ovstage_query_from_path_list(s.stage, list, &query) == OVSTAGE_OK);
+  /* The query keeps the list. */
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, list).status == OVX_API_SUCCESS);
+
+  ovx_token_t attribute = token_of(&s, "omni:xform");
+  ovstage_map_desc_t desc = map_of(attribute, type_of(kDLFloat, 64, 16));
+  desc.semantic = OVSTAGE_SEMANTIC_MATRIX;
+  desc.prim_mode = OVSTAGE_PRIM_MODE_UPSERT;
+  ovstage_map_handle_t map = OVSTAGE_INVALID_MAP_HANDLE;
+  DONE(&s, ovstage_map_attribute(s.stage, query, &desc, 2, NULL, 0, &map));
+  ovstage_map_group_t group;
+  if (CHECK(ovstage_fetch_map_next(s.stage, map, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK)) {
+    double* matrix = (double*)group.data.tensors[0].data;
+    for (int i = 0; i < 16; i++) CHECK(matrix[i] == 0.0); /* a new value starts from zeros */
+    matrix[0] = matrix[5] = matrix[10] = matrix[15] = 1.0;
+    matrix[12] = 15.0;
+  }
+  DONE(&s, ovstage_unmap_attribute(s.stage, map, NO_SYNC));
+  DONE(&s, seal(&s, 2));
+
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  DONE(&s, ovstage_read_attributes(s.stage, query, &attribute, 1, latest(2), &read));
+  ovstage_read_group_t values;
+  if (CHECK(ovstage_fetch_read_next(s.stage, read, OVSTAGE_TIMEOUT_INFINITE, &values) == OVSTAGE_OK)) {
+    const double expected[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 15, 0, 0, 1};
+    CHECK(values.semantic == OVSTAGE_SEMANTIC_MATRIX && values.ordinal == 2);
+    CHECK(values.data.tensors->dtype.lanes == 16 && values.data.tensors->shape[0] == 1);
+    CHECK(memcmp(values.data.tensors->data, expected, sizeof expected) == 0);
+    CHECK(((uintptr_t)values.data.tensors->data & 255) == 0); /* columns are aligned for every consumer */
+    CHECK(ovstage_release_group(s.stage, &values) == OVSTAGE_OK);
+  }
+  DONE(&s, ovstage_release_read(s.stage, read));
+  DONE(&s, ovstage_release_query(s.stage, query));
+  close_scene(&s);
+}
+
+static void check_map_existing_and_fresh(void) {
+  scene s;
+  if (!open_scene(&s, "map")) return;
+  ovx_token_t old = token_of(&s, "existing"), fresh = token_of(&s, "fresh");
+  DONE(&s, write_floats(&s, old, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+
+  ovstage_map_desc_t desc = map_of(old, EXISTING);
+  ovstage_map_handle_t map;
+  ovstage_map_group_t group;
+  if (map_all(&s, &desc, 2, &map, &group)) {
+    float* values = (float*)group.data.tensors->data;
+    CHECK(values[0] == 1 && values[1] == 2 && values[2] == 3); /* the current values, ready to be changed in place */
+    values[0] = 10;
+    values[2] = 30;
+    EXPECT_FLOATS(&s, old, 2, 1, 2, 3); /* nothing is seen before the commit */
+    DONE(&s, ovstage_unmap_group(s.stage, map, &group, NO_SYNC));
+    CHECK(ovstage_fetch_map_next(s.stage, map, 0, &group) == OVSTAGE_ERROR_END_OF_ITERATION);
+    DONE(&s, ovstage_unmap_attribute(s.stage, map, NO_SYNC));
+  }
+  DONE(&s, seal(&s, 2));
+  EXPECT_FLOATS(&s, old, 2, 10, 2, 30);
+
+  desc = map_of(fresh, EXISTING);
+  CHECK_REFUSED(ovstage_map_attribute(s.stage, s.query, &desc, 3, NULL, 0, &map), OVSTAGE_ERROR_INVALID_ARGUMENT,
+                "fresh");
+  CHECK(map == OVSTAGE_INVALID_MAP_HANDLE);
+  desc = map_of(fresh, type_of(kDLFloat, 32, 3));
+  float points[PRIMS * 3] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  if (map_all(&s, &desc, 3, &map, &group)) {
+    memcpy(group.data.tensors->data, points, sizeof points);
+    DONE(&s, ovstage_unmap_attribute(s.stage, map, NO_SYNC));
+  }
+  DONE(&s, seal(&s, 3));
+  EXPECT(&s, fresh, 3, type_of(kDLFloat, 32, 3), points);
+  EXPECT_FLOATS(&s, old, 3, 10, 2, 30);
+  desc = map_of(fresh, type_of(kDLFloat, 64, 3));
+  CHECK_REFUSED(ovstage_map_attribute(s.stage, s.query, &desc, 4, NULL, 0, &map), OVSTAGE_ERROR_INVALID_ARGUMENT,
+                "fresh");
+  close_scene(&s);
+}
+
+/* Two sessions at one ordinal take effect in the order in which they end, not in which they began. */
+static void check_map_order(void) {
+  scene s;
+  if (!open_scene(&s, "map order")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+  ovstage_map_desc_t desc = map_of(value, EXISTING);
+  ovstage_map_handle_t first, second, third;
+  ovstage_map_group_t a, b, c;
+  if (map_all(&s, &desc, 2, &first, &a) && map_all(&s, &desc, 2, &second, &b) && map_all(&s, &desc, 3, &third, &c)) {
+    for (int i = 0; i < PRIMS; i++) {
+      ((float*)a.data.tensors->data)[i] = 100;
+      ((float*)b.data.tensors->data)[i] = 200;
+      ((float*)c.data.tensors->data)[i] = 300;
+    }
+    DONE(&s, write_floats(&s, value, 2, 7, 7, 7)); /* nobody stands in the way of a writer */
+    DONE(&s, ovstage_unmap_attribute(s.stage, third, NO_SYNC));
+    DONE(&s, ovstage_unmap_attribute(s.stage, second, NO_SYNC));
+    DONE(&s, ovstage_unmap_attribute(s.stage, first, NO_SYNC));
+  }
+  DONE(&s, seal(&s, 2));
+  EXPECT_FLOATS(&s, value, 2, 100, 100, 100);
+  DONE(&s, seal(&s, 3));
+  EXPECT_FLOATS(&s, value, 3, 300, 300, 300);
+  close_scene(&s);
+}
+
+static void check_map_abort(void) {
+  scene s;
+  if (!open_scene(&s, "abort")) return;
+  ovx_token_t value = token_of(&s, "value"), never = token_of(&s, "never");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  ovstage_map_handle_t map;
+  ovstage_map_group_t group;
+  ovstage_map_desc_t desc = map_of(value, EXISTING);
+  if (map_all(&s, &desc, 2, &map, &group)) {
+    ((float*)group.data.tensors->data)[0] = 99;
+    CHECK(s.go->abort_map(s.stage, map) == OVSTAGE_OK);
+    CHECK_FAILS(s.go->abort_map(s.stage, map), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK_REFUSED(ovstage_unmap_group(s.stage, map, &group, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK_REFUSED(ovstage_unmap_attribute(s.stage, map, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+  }
+  desc = map_of(never, type_of(kDLInt, 32, 1));
+  if (map_all(&s, &desc, 2, &map, &group)) CHECK(s.go->abort_map(s.stage, map) == OVSTAGE_OK);
+  DONE(&s, seal(&s, 2));
+  EXPECT_FLOATS(&s, value, 2, 1, 2, 3);
+  ovstage_query_result_t found;
+  CHECK(ovstage_fetch_query_result(s.stage, s.query, 0, &found) == OVSTAGE_OK);
+  CHECK(found.attribute_count == 1); /* the aborted session made no column */
+  CHECK(ovstage_release_query_result(s.stage, &found) == OVSTAGE_OK);
+  close_scene(&s);
+}
+
+static void check_map_options(void) {
+  scene s;
+  if (!open_scene(&s, "map options")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  ovstage_map_desc_t desc = map_of(value, EXISTING);
+  ovstage_map_handle_t map = OVSTAGE_INVALID_MAP_HANDLE;
+  ovstage_map_group_t group;
+
+  ovstage_go_map_options_t options;
+  options.struct_size = sizeof options;
+  options.initial = OVSTAGE_GO_INITIAL_ZERO;
+  DONE(&s, s.go->map_attribute(s.stage, s.query, &desc, 2, NULL, 0, &options, &map));
+  if (CHECK(ovstage_fetch_map_next(s.stage, map, 0, &group) == OVSTAGE_OK)) {
+    float* values = (float*)group.data.tensors->data;
+    CHECK(values[0] == 0 && values[1] == 0 && values[2] == 0);
+    values[1] = 5;
+    DONE(&s, s.go->unmap_group(s.stage, map, &group, NO_SYNC, OVSTAGE_GO_COMMIT_ADOPT));
+  }
+  DONE(&s, s.go->unmap_attribute(s.stage, map, NO_SYNC, OVSTAGE_GO_COMMIT_ADOPT));
+  DONE(&s, seal(&s, 2));
+  EXPECT_FLOATS(&s, value, 2, 0, 5, 0);
+
+  options.initial = OVSTAGE_GO_INITIAL_DISCARD; /* never fetched: commits nothing */
+  DONE(&s, s.go->map_attribute(s.stage, s.query, &desc, 3, NULL, 0, &options, &map));
+  DONE(&s, ovstage_unmap_attribute(s.stage, map, NO_SYNC));
+  DONE(&s, seal(&s, 3));
+  EXPECT_FLOATS(&s, value, 3, 0, 5, 0);
+
+  DONE(&s, s.go->map_attribute(s.stage, s.query, &desc, 4, NULL, 0, &options, &map));
+  if (CHECK(ovstage_fetch_map_next(s.stage, map, 0, &group) == OVSTAGE_OK)) {
+    float* values = (float*)group.data.tensors->data;
+    for (int i = 0; i < PRIMS; i++) values[i] = (float)(i + 1);
+  }
+  DONE(&s, s.go->unmap_attribute(s.stage, map, NO_SYNC, OVSTAGE_GO_COMMIT_AUTO));
+  DONE(&s, seal(&s, 4));
+  EXPECT_FLOATS(&s, value, 4, 1, 2, 3);
+  options.initial = (ovstage_go_initial_t)77;
+  CHECK_REFUSED(s.go->map_attribute(s.stage, s.query, &desc, 5, NULL, 0, &options, &map),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "initial");
+  close_scene(&s);
+}
+
+/* A view that is still held at the commit neither changes what was committed nor dangles. */
+static void check_map_live_view(void) {
+  scene s;
+  if (!open_scene(&s, "live view")) return;
+  ovx_token_t value = token_of(&s, "value");
+  ovstage_map_desc_t desc = map_of(value, type_of(kDLFloat, 32, 1));
+  ovstage_map_handle_t map;
+  ovstage_map_group_t group;
+  if (map_all(&s, &desc, 1, &map, &group)) {
+    float* values = (float*)group.data.tensors->data;
+    ovstage_go_block_t* block = s.go->tensors_block(group.data.tensors);
+    CHECK(block != NULL);
+    s.go->block_retain(block);
+    values[0] = 1, values[1] = 2, values[2] = 3;
+    DONE(&s, s.go->unmap_attribute(s.stage, map, NO_SYNC, OVSTAGE_GO_COMMIT_AUTO));
+    values[0] = values[1] = values[2] = -1; /* too late, and harmless */
+    DONE(&s, seal(&s, 1));
+    EXPECT_FLOATS(&s, value, 1, 1, 2, 3);
+    CHECK(s.go->block_refs(block) == 1);
+    s.go->block_release(block);
+  }
+  close_scene(&s);
+}
+
+/* A map whose ordinal is sealed before it ends commits nothing, and its operation says so. */
+static void check_map_after_seal(void) {
+  scene s;
+  if (!open_scene(&s, "map after seal")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  ovstage_map_desc_t desc = map_of(value, EXISTING);
+  ovstage_map_handle_t map;
+  ovstage_map_group_t group;
+  if (map_all(&s, &desc, 2, &map, &group)) {
+    ((float*)group.data.tensors->data)[0] = 99;
+    DONE(&s, seal(&s, 2));
+    ovstage_enqueue_result_t commit = ovstage_unmap_attribute(s.stage, map, NO_SYNC);
+    ovstage_op_wait_result_t result;
+    if (commit.status == OVSTAGE_OK) {
+      CHECK(ovstage_wait_op(s.stage, commit.op_index, OVSTAGE_TIMEOUT_INFINITE, &result) == OVSTAGE_OK);
+      CHECK(result.error_op_id_count == 1 && result.error_op_ids[0] == commit.op_index);
+      ovx_string_t text = ovstage_get_last_op_error(s.stage, commit.op_index);
+      CHECK(contains(text, "value") && contains(text, "2"));
+      CHECK(s.go->op_status(s.stage, commit.op_index) == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
+      CHECK(ovstage_get_last_op_error(s.stage, commit.op_index + 1).length == 0);
+      CHECK(ovstage_release_op(s.stage, commit.op_index) == OVSTAGE_OK);
+    } else {
+      CHECK(commit.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
+    }
+    CHECK_REFUSED(ovstage_unmap_attribute(s.stage, map, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map"); /* ended */
+  }
+  EXPECT_FLOATS(&s, value, 2, 1, 2, 3);
+  desc.prim_mode = OVSTAGE_PRIM_MODE_INSERT;
+  CHECK_REFUSED(ovstage_map_attribute(s.stage, s.query, &desc, 3, NULL, 0, &map), OVSTAGE_ERROR_PRIM_NOT_FOUND,
+                "/World/A");
+  desc.prim_mode = OVSTAGE_PRIM_MODE_UPSERT;
+  CHECK_REFUSED(ovstage_map_attribute(s.stage, s.query, &desc, 2, NULL, 0, &map), OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION,
+                "value");
+  close_scene(&s);
+}
+
+/* ---- Exports and what outlives a stage --------------------------------------------------------------------------- */
+
+static void check_exports(void) {
+  scene s;
+  if (!open_scene(&s, "exports")) return;
+  const ovstage_go_v1_t* go = s.go;
+  ovx_token_t point = token_of(&s, "point");
+  float points[PRIMS * 3] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  int64_t shape[2] = {PRIMS, 3};
+  DLTensor tensor = tensor_of(points, type_of(kDLFloat, 32, 1), 2, shape);
+  DONE(&s, write_tensor(&s, point, 1, &tensor, OVSTAGE_SEMANTIC_POINT));
+  DONE(&s, seal(&s, 1));
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  ovstage_read_group_t group;
+  DONE(&s, ovstage_read_attributes(s.stage, s.query, &point, 1, latest(1), &read));
+  CHECK(ovstage_fetch_read_next(s.stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK);
+  DONE(&s, ovstage_release_read(s.stage, read));
+
+  ovstage_go_block_t* block = go->tensors_block(group.data.tensors);
+  CHECK(block != NULL && go->block_refs(block) >= 1);
+  DLManagedTensorVersioned* modern =
+      go->export_versioned(s.stage, block, group.data.tensors, DLPACK_FLAG_BITMASK_READ_ONLY);
+  DLManagedTensor* legacy = go->export_legacy(NULL, block, group.data.tensors);
+  CHECK(modern != NULL && legacy != NULL);
+  CHECK(modern->version.major == 1 && modern->flags == DLPACK_FLAG_BITMASK_READ_ONLY);
+  CHECK(modern->dl_tensor.data == group.data.tensors->data && legacy->dl_tensor.data == modern->dl_tensor.data);
+
+  const DLTensor* exported[2] = {&modern->dl_tensor, &legacy->dl_tensor};
+  for (int i = 0; i < 2; i++) {
+    CHECK(exported[i]->ndim == 2 && exported[i]->shape[0] == PRIMS && exported[i]->shape[1] == 3);
+    CHECK(exported[i]->dtype.lanes == 1 && exported[i]->byte_offset == 0);
+    CHECK(exported[i]->strides != NULL && exported[i]->strides[0] == 3 && exported[i]->strides[1] == 1);
+  }
+  ovstage_go_counters_t counters = zero_counters();
+  CHECK(go->counters(s.stage, &counters) == OVSTAGE_OK);
+  CHECK(counters.live_exports >= 1 && counters.live_groups == 1 && counters.bytes_columns >= sizeof points);
+
+  const DLTensor* descriptors = group.data.tensors;
+  go->tensors_retain(descriptors);
+  CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  CHECK(descriptors->shape[0] == PRIMS && descriptors->dtype.lanes == 3);
+  go->tensors_release(descriptors);
+
+  ovstage_instance_t* stage = s.stage;
+  go->instance_retain(stage);
+  DONE(&s, ovstage_release_query(s.stage, s.query));
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, s.list).status == OVX_API_SUCCESS);
+  CHECK(ovstage_destroy_instance(stage) == OVSTAGE_OK);
+  CHECK_FAILS(ovstage_release_op(stage, 1), OVSTAGE_ERROR_INVALID_HANDLE, "destroyed");
+  go->instance_release(stage);
+
+  CHECK(memcmp(modern->dl_tensor.data, points, sizeof points) == 0); /* the bytes outlive the stage */
+  modern->deleter(modern);
+  CHECK(memcmp(legacy->dl_tensor.data, points, sizeof points) == 0);
+  legacy->deleter(legacy);
+}
+
+/* ---- What is refused --------------------------------------------------------------------------------------------- */
+
+static void check_payload_refusals(void) {
+  scene s;
+  if (!open_scene(&s, "payloads")) return;
+  ovx_token_t value = token_of(&s, "value");
+  float numbers[PRIMS] = {1, 2, 3};
+  int64_t shape[1] = {PRIMS};
+  DLTensor tensor = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
+  ovstage_write_data_t data;
+  ovx_string_or_token_t name = by_token(value);
+
+  DLTensor ragged[PRIMS] = {tensor, tensor, tensor};
+  data = payload_of(ragged, PRIMS);
+  data.is_array = true;
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, name, 1, data, OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_NOT_SUPPORTED, "value");
+
+  DLTensor device = tensor; /* a pointer that nobody may follow */
+  device.data = (void*)(uintptr_t)0xdeadbeef;
+  device.device.device_type = kDLCUDA;
+  CHECK_REFUSED(write_tensor(&s, value, 1, &device, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_NOT_SUPPORTED, "CUDA");
+
+  DLTensor packed = tensor;
+  packed.dtype = type_of(kDLFloat4_e2m1fn, 4, 1);
+  CHECK_REFUSED(write_tensor(&s, value, 1, &packed, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_NOT_SUPPORTED, "value");
+  packed.dtype = type_of(kDLOpaqueHandle, 64, 1);
+  CHECK_REFUSED(write_tensor(&s, value, 1, &packed, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_NOT_SUPPORTED, "value");
+  packed.dtype = type_of(kDLFloat, 32, 0);
+  CHECK_REFUSED(write_tensor(&s, value, 1, &packed, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_INVALID_ARGUMENT, "lanes");
+
+  uint32_t beyond[1] = {1}; /* past the one row that the payload has */
+  data = payload_of(&tensor, 1);
+  data.index_map = beyond;
+  data.count = 1;
+  int64_t one_row[1] = {1};
+  tensor.shape = one_row;
+  ovstage_enqueue_result_t result =
+      ovstage_write_attribute(s.stage, s.query, name, 1, data, OVSTAGE_PRIM_MODE_UPSERT);
+  CHECK(result.status != OVSTAGE_OK && result.op_index == OVSTAGE_INVALID_OP_ID);
+  CHECK(contains(ovstage_get_last_error(), "index_map"));
+  tensor.shape = shape;
+
+  tensor.ndim = -1;
+  CHECK_REFUSED(write_tensor(&s, value, 1, &tensor, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_INVALID_ARGUMENT, "ndim");
+  tensor.ndim = 1;
+  tensor.data = NULL;
+  CHECK_REFUSED(write_tensor(&s, value, 1, &tensor, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_INVALID_ARGUMENT, "value");
+  tensor.data = numbers;
+  CHECK_REFUSED(write_tensor(&s, value, 1, &tensor, OVSTAGE_SEMANTIC_TOKEN_ID), OVSTAGE_ERROR_INVALID_ARGUMENT,
+                "TOKEN_ID");
+
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, name, 1, payload_of(&tensor, 0), OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "tensor");
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_name("usd-path"), 1, payload_of(&tensor, 1),
+                                        OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_NOT_SUPPORTED, "usd-path");
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(OVX_INVALID_TOKEN), 1, payload_of(&tensor, 1),
+                                        OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "attribute");
+
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3)); /* none of this left a trace */
+  tensor.dtype = type_of(kDLInt, 32, 1);
+  CHECK_REFUSED(write_tensor(&s, value, 2, &tensor, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_INVALID_ARGUMENT, "float32");
+  DONE(&s, seal(&s, 1));
+  EXPECT_FLOATS(&s, value, 1, 1, 2, 3);
+  close_scene(&s);
+}
+
+/* On host data a stream means nothing, and an event cannot be waited for without CUDA. */
+static void check_cuda_sync(void) {
+  scene s;
+  if (!open_scene(&s, "sync")) return;
+  ovx_token_t value = token_of(&s, "value");
+  float numbers[PRIMS] = {1, 2, 3};
+  int64_t shape[1] = {PRIMS};
+  DLTensor tensor = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
+  ovstage_write_data_t data = payload_of(&tensor, 1);
+  data.cuda_sync.stream = 1;
+  DONE(&s, ovstage_write_attribute(s.stage, s.query, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT));
+  data.cuda_sync.wait_event = 0xdeadbeef;
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_NOT_SUPPORTED, "wait_event");
+
+  ovstage_map_desc_t desc = map_of(value, EXISTING);
+  ovstage_map_handle_t map;
+  ovstage_map_group_t group;
+  if (map_all(&s, &desc, 2, &map, &group)) {
+    ovstage_cuda_sync_t event = {1, 0xdeadbeef};
+    ovstage_cuda_sync_t stream = {1, 0};
+    ((float*)group.data.tensors->data)[0] = 4;
+    CHECK_REFUSED(ovstage_unmap_group(s.stage, map, &group, event), OVSTAGE_ERROR_NOT_SUPPORTED, "wait_event");
+    CHECK_REFUSED(ovstage_unmap_attribute(s.stage, map, event), OVSTAGE_ERROR_NOT_SUPPORTED, "wait_event");
+    DONE(&s, ovstage_unmap_group(s.stage, map, &group, stream)); /* refused calls changed nothing */
+    DONE(&s, ovstage_unmap_attribute(s.stage, map, stream));
+  }
+  DONE(&s, seal(&s, 2));
+  EXPECT_FLOATS(&s, value, 2, 4, 2, 3);
+  close_scene(&s);
+}
+
+static void check_absent_slots(void) {
+  scene s;
+  if (!open_scene(&s, "absent slots")) return;
+  ovx_token_t value = token_of(&s, "value");
+  ovstage_predicate_t predicate;
+  memset(&predicate, 0, sizeof predicate);
+  predicate.attribute = by_token(value);
+  ovstage_filter_t filter;
+  filter.predicates = &predicate;
+  filter.count = 1;
+  ovstage_query_handle_t query = 4711;
+  CHECK_REFUSED(ovstage_query(s.stage, &filter, NULL, 0, &query), OVSTAGE_ERROR_NOT_SUPPORTED, "query");
+  CHECK(query == OVSTAGE_INVALID_QUERY_HANDLE);
+  ovx_string_or_token_t name = by_token(value);
+  CHECK_REFUSED(ovstage_delete_attributes(s.stage, s.query, &name, 1, 1), OVSTAGE_ERROR_NOT_SUPPORTED,
+                "delete_attributes");
+  CHECK_REFUSED(ovstage_delete_attributes(s.stage, s.query, NULL, 0, 1), OVSTAGE_ERROR_NOT_SUPPORTED,
+                "delete_attributes");
+  close_scene(&s);
+}
+
+#define CHECK_ABSENT(call, symbol) CHECK_FAILS((call), OVSTAGE_ERROR_NOT_SUPPORTED, symbol)
+
+static void check_absent_stage_functions(void) {
+  scene s;
+  if (!open_scene(&s, "absent functions")) return;
+  ovx_string_t path = view("/World/A");
+  ovstage_hierarchy_handle_t hierarchy = 4711;
+  ovstage_hierarchy_result_t result;
+  memset(&result, 0, sizeof result);
+  const ovstage_hierarchy_computation_model_desc_t* models = NULL;
+  size_t count = 0;
+  ovx_primpath_list_t list = 4711;
+  ovx_primpath_t prototype = 4711;
+  CHECK_ABSENT(ovstage_clone(s.stage, path, &path, 1, 1).status, "ovstage_clone");
+  CHECK_ABSENT(ovstage_get_hierarchy(s.stage, s.list, 1, OVSTAGE_HIERARCHY_PARENT, &hierarchy).status,
+               "ovstage_get_hierarchy");
+  CHECK(hierarchy == OVSTAGE_INVALID_HIERARCHY_HANDLE);
+  CHECK_ABSENT(ovstage_fetch_hierarchy_result(s.stage, 1, &result), "ovstage_fetch_hierarchy_result");
+  CHECK_ABSENT(ovstage_release_hierarchy_result(s.stage, &result), "ovstage_release_hierarchy_result");
+  CHECK_ABSENT(ovstage_release_hierarchy(s.stage, 1).status, "ovstage_release_hierarchy");
+  CHECK_ABSENT(ovstage_get_hierarchy_computation_models(s.stage, &models, &count),
+               "ovstage_get_hierarchy_computation_models");
+  CHECK_ABSENT(ovstage_compute_hierarchy(s.stage, OVSTAGE_HIERARCHY_COMPUTATION_MODEL_RUNTIME_DEFAULT, 1, 1).status,
+               "ovstage_compute_hierarchy");
+  CHECK_ABSENT(ovstage_instancing_get_instance_roots(s.stage, 1, &list), "ovstage_instancing_get_instance_roots");
+  CHECK(list == OVX_INVALID_PRIMPATH_LIST);
+  CHECK_ABSENT(ovstage_instancing_get_prototype_root(s.stage, 1, &prototype), "ovstage_instancing_get_prototype_root");
+  CHECK(prototype == OVX_INVALID_PRIMPATH);
+  CHECK_ABSENT(ovstage_instancing_get_prototype_roots(s.stage, &list), "ovstage_instancing_get_prototype_roots");
+
+  ovalign_request_t request;
+  memset(&request, 0, sizeof request);
+  ovalign_result_t aligned;
+  memset(&aligned, 0, sizeof aligned);
+  CHECK(ovalign_align(&request, &aligned) != 0 && contains(ovstage_get_last_error(), "ovalign_align"));
+  ovalign_release(&aligned);
+  ovalign_release(NULL);
+  close_scene(&s);
+}
+
+/* Population has a last error of its own, and its texts are in the common one too. */
+#define CHECK_NO_POPULATION(call, symbol)                         \
+  do {                                                            \
+    CHECK_ABSENT(call, symbol);                                   \
+    CHECK(contains(ovstage_population_get_last_error(), symbol)); \
+  } while (0)
+
+static void check_absent_population(void) {
+  scene s;
+  if (!open_scene(&s, "absent population")) return;
+  ovx_string_t text = view("#usda 1.0");
+  ovx_string_t target = view("/World");
+  ovstage_population_usd_reference_handle_t handle = 4711;
+  ovstage_population_op_wait_result_t result;
+  CHECK_NO_POPULATION(ovstage_population_register_usd_schemas(&text, 1), "ovstage_population_register_usd_schemas");
+  CHECK_NO_POPULATION(
+      ovstage_population_open_usd_from_file(s.stage, text, 1, NAN, OVSTAGE_POPULATION_DOMAIN_ALL).status,
+      "ovstage_population_open_usd_from_file");
+  CHECK_NO_POPULATION(
+      ovstage_population_open_usd_from_string(s.stage, text, 1, NAN, OVSTAGE_POPULATION_DOMAIN_ALL).status,
+      "ovstage_population_open_usd_from_string");
+  CHECK_NO_POPULATION(ovstage_population_open_usd_from_file_with_desc(s.stage, text, 1, NAN, NULL, 0).status,
+                      "ovstage_population_open_usd_from_file_with_desc");
+  CHECK_NO_POPULATION(ovstage_population_open_usd_from_string_with_desc(s.stage, text, 1, NAN, NULL, 0).status,
+                      "ovstage_population_open_usd_from_string_with_desc");
+  CHECK_NO_POPULATION(ovstage_population_add_usd_reference_from_file(s.stage, text, target, &handle).status,
+                      "ovstage_population_add_usd_reference_from_file");
+  CHECK(handle == OVSTAGE_POPULATION_INVALID_USD_REFERENCE_HANDLE);
+  CHECK_NO_POPULATION(ovstage_population_add_usd_reference_from_string(s.stage, text, target, NULL).status,
+                      "ovstage_population_add_usd_reference_from_string");
+  CHECK_NO_POPULATION(ovstage_population_remove_usd_reference(s.stage, 1).status,
+                      "ovstage_population_remove_usd_reference");
+  CHECK_NO_POPULATION(ovstage_population_reset_usd(s.stage).status, "ovstage_population_reset_usd");
+  CHECK_NO_POPULATION(ovstage_population_apply_usd_time(s.stage, 1, 0.0).status, "ovstage_population_apply_usd_time");
+  CHECK_NO_POPULATION(ovstage_population_apply_usd_changes(s.stage, 1).status, "ovstage_population_apply_usd_changes");
+  CHECK_FAILS(ovstage_population_wait_op(s.stage, 1, 0, &result), OVSTAGE_ERROR_INVALID_ARGUMENT,
+              "ovstage_population_wait_op"); /* no operation was ever accepted */
+  CHECK(ovstage_population_get_last_op_error(1).length == 0);
+  close_scene(&s);
+}
+
+static void check_absent_export(void) {
+  scene s;
+  if (!open_scene(&s, "absent export")) return;
+  ovx_string_t file = view("out.usda");
+  ovstage_population_export_desc_t desc;
+  memset(&desc, 0, sizeof desc);
+  ovstage_population_export_report_t report;
+  ovstage_population_export_destination_handle_t out = 4711;
+  const ovstage_population_export_destination_mode_t empty = OVSTAGE_POPULATION_EXPORT_DESTINATION_EMPTY;
+  CHECK_NO_POPULATION(ovstage_population_export_destination_create(s.stage, file, empty, &out),
+                      "ovstage_population_export_destination_create");
+  CHECK(out == OVSTAGE_POPULATION_EXPORT_INVALID_DESTINATION_HANDLE);
+  CHECK_NO_POPULATION(ovstage_population_export_destination_enqueue_create(s.stage, file, empty, &out).status,
+                      "ovstage_population_export_destination_enqueue_create");
+  CHECK_NO_POPULATION(ovstage_population_export_to_destination(s.stage, 1, &desc, &report),
+                      "ovstage_population_export_to_destination");
+  CHECK_NO_POPULATION(ovstage_population_export_enqueue_to_destination(s.stage, 1, &desc).status,
+                      "ovstage_population_export_enqueue_to_destination");
+  CHECK_NO_POPULATION(ovstage_population_export_destination_save(s.stage, 1),
+                      "ovstage_population_export_destination_save");
+  CHECK_NO_POPULATION(ovstage_population_export_destination_enqueue_save(s.stage, 1).status,
+                      "ovstage_population_export_destination_enqueue_save");
+  CHECK_NO_POPULATION(ovstage_population_export_destination_destroy(s.stage, 1),
+                      "ovstage_population_export_destination_destroy");
+  CHECK_NO_POPULATION(ovstage_population_export_destination_enqueue_destroy(s.stage, 1).status,
+                      "ovstage_population_export_destination_enqueue_destroy");
+  CHECK_NO_POPULATION(ovstage_population_export_to_usd_file(s.stage, file, &desc, NULL),
+                      "ovstage_population_export_to_usd_file");
+  CHECK_NO_POPULATION(ovstage_population_export_enqueue_to_usd_file(s.stage, file, &desc).status,
+                      "ovstage_population_export_enqueue_to_usd_file");
+  CHECK_FAILS(ovstage_population_export_wait_op(s.stage, 1, 0, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT,
+              "ovstage_population_export_wait_op"); /* no operation was ever accepted */
+
+  CHECK(ovstage_population_export_desc_init_typed_hierarchy(&desc, 7, &file) == OVSTAGE_OK); /* descriptions do work */
+  CHECK(desc.struct_size == sizeof desc && desc.ordinal == 7 && desc.prim_rule_count == 0);
+  CHECK(desc.layer_mode == OVSTAGE_POPULATION_EXPORT_LAYER_MODE_DEF);
+  CHECK(desc.prim_predicate.kind == OVSTAGE_POPULATION_PRIM_PREDICATE_IS_UNDER_PATH);
+  CHECK(desc.prim_predicate.values.strings == &file && desc.prim_predicate.value_count == 1);
+  CHECK(desc.property_predicate.kind == OVSTAGE_POPULATION_PROPERTY_PREDICATE_ALL);
+  CHECK(ovstage_population_export_desc_init(NULL) == OVSTAGE_ERROR_INVALID_ARGUMENT);
+  close_scene(&s);
+}
+
+/* ---- Handles, NULL, releases ------------------------------------------------------------------------------------- */
+
+static void check_handles(void) {
+  scene s;
+  if (!open_scene(&s, "handles")) return;
+  ovx_token_t value = token_of(&s, "value");
+  float number = 1;
+  int64_t shape[1] = {1};
+  DLTensor tensor = tensor_of(&number, type_of(kDLFloat, 32, 1), 1, shape);
+  ovstage_map_desc_t desc = map_of(value, type_of(kDLFloat, 32, 1));
+  ovstage_read_group_t group;
+  ovstage_map_group_t map_group;
+  memset(&group, 0, sizeof group);
+  memset(&map_group, 0, sizeof map_group);
+  const uint64_t strangers[3] = {0, 0xdeadbeef, UINT64_MAX};
+  for (int i = 0; i < 3; i++) {
+    uint64_t handle = strangers[i];
+    uint64_t out = 4711;
+    ovstage_query_result_t found;
+    memset(&found, 0, sizeof found);
+    found.query_result_id = handle;
+    group.read_group_id = handle;
+    CHECK_FAILS(ovstage_wait_op(s.stage, handle, 0, NULL), OVSTAGE_ERROR_INVALID_HANDLE, "op_id");
+    CHECK_FAILS(ovstage_release_op(s.stage, handle), OVSTAGE_ERROR_INVALID_HANDLE, "op_id");
+    CHECK(s.go->op_status(s.stage, handle) == OVSTAGE_ERROR_INVALID_HANDLE);
+    CHECK_FAILS(ovstage_fetch_ordinal(s.stage, handle, 0, &out), OVSTAGE_ERROR_INVALID_HANDLE, "handle");
+    CHECK_REFUSED(ovstage_release_ordinal_query(s.stage, handle), OVSTAGE_ERROR_INVALID_HANDLE, "handle");
+    CHECK_FAILS(ovstage_fetch_query_result(s.stage, handle, 0, &found), OVSTAGE_ERROR_INVALID_HANDLE, "query");
+    found.query_result_id = handle;
+    CHECK_FAILS(ovstage_release_query_result(s.stage, &found), OVSTAGE_ERROR_INVALID_HANDLE, "query");
+    CHECK_REFUSED(ovstage_release_query(s.stage, handle), OVSTAGE_ERROR_INVALID_HANDLE, "query");
+    CHECK_REFUSED(ovstage_read_attributes(s.stage, handle, &value, 1, latest(1), &out), OVSTAGE_ERROR_INVALID_HANDLE,
+                  "query");
+    CHECK(out == 0);
+    CHECK_FAILS(ovstage_fetch_read_next(s.stage, handle, 0, &group), OVSTAGE_ERROR_INVALID_HANDLE, "read");
+    group.read_group_id = handle;
+    CHECK_FAILS(ovstage_release_group(s.stage, &group), OVSTAGE_ERROR_INVALID_HANDLE, "group");
+    CHECK_REFUSED(ovstage_release_read(s.stage, handle), OVSTAGE_ERROR_INVALID_HANDLE, "read");
+    CHECK_REFUSED(ovstage_write_attribute(s.stage, handle, by_token(value), 1, payload_of(&tensor, 1),
+                                          OVSTAGE_PRIM_MODE_UPSERT),
+                  OVSTAGE_ERROR_INVALID_HANDLE, "query");
+    CHECK_REFUSED(ovstage_map_attribute(s.stage, handle, &desc, 1, NULL, 0, &out), OVSTAGE_ERROR_INVALID_HANDLE,
+                  "query");
+    CHECK_FAILS(ovstage_fetch_map_next(s.stage, handle, 0, &map_group), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK_REFUSED(ovstage_unmap_group(s.stage, handle, &map_group, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK_REFUSED(ovstage_unmap_attribute(s.stage, handle, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK_FAILS(s.go->abort_map(s.stage, handle), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK(ovstage_query_from_path_list(s.stage, handle, &out) != OVSTAGE_OK);
+    CHECK(out == 0);
+  }
+  /* A handle of one kind is no handle of another. */
+  CHECK_FAILS(ovstage_fetch_read_next(s.stage, s.query, 0, &group), OVSTAGE_ERROR_INVALID_HANDLE, "read");
+  CHECK_FAILS(ovstage_fetch_map_next(s.stage, s.query, 0, &map_group), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+  ovx_token_t never_interned = 0xdeadbeef;
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(never_interned), 1, payload_of(&tensor, 1),
+                                        OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "token");
+  close_scene(&s);
+}
+
+static void check_nulls(void) {
+  scene s;
+  if (!open_scene(&s, "nulls")) return;
+  const ovstage_api_status_t bad = OVSTAGE_ERROR_INVALID_ARGUMENT;
+  ovx_token_t value = token_of(&s, "value");
+  ovstage_instance_desc_t named;
+  named.name = "never made";
+  ovstage_instance_t* made = NULL;
+  CHECK_FAILS(ovstage_create_instance(&named, NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_create_instance(NULL, &made), bad, "NULL");
+  CHECK(made == NULL);
+  CHECK_FAILS(ovstage_get_usd_stage_id(NULL, NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_get_usd_stage_id(s.stage, NULL), bad, "NULL");
+
+  float number = 1;
+  int64_t shape[1] = {1};
+  DLTensor tensor = tensor_of(&number, type_of(kDLFloat, 32, 1), 1, shape);
+  ovstage_map_desc_t desc = map_of(value, type_of(kDLFloat, 32, 1));
+  ovstage_map_handle_t map = 4711;
+  ovstage_read_handle_t read = 4711;
+  CHECK_REFUSED(ovstage_advance_write_floor(s.stage, NULL), bad, "NULL");
+  ovstage_write_floor_desc_t floor;
+  memset(&floor, 0, sizeof floor);
+  floor.scope = OVSTAGE_SCOPE_INCLUDE;
+  floor.attribute_count = 1;
+  CHECK_REFUSED(ovstage_advance_write_floor(s.stage, &floor), bad, "NULL");
+  CHECK_REFUSED(ovstage_get_attribute_write_floor(s.stage, by_token(value), NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_fetch_ordinal(s.stage, 1, 0, NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_query_from_path_list(s.stage, s.list, NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_fetch_query_result(s.stage, s.query, 0, NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_release_query_result(s.stage, NULL), bad, "NULL");
+  CHECK_REFUSED(ovstage_read_attributes(s.stage, s.query, NULL, 1, latest(1), &read), bad, "NULL");
+  CHECK(read == OVSTAGE_INVALID_READ_HANDLE);
+  CHECK_REFUSED(ovstage_read_attributes(s.stage, s.query, &value, 1, latest(1), NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_fetch_read_next(s.stage, 1, 0, NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_release_group(s.stage, NULL), bad, "NULL");
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(NULL, 1),
+                                        OVSTAGE_PRIM_MODE_UPSERT),
+                bad, "tensors");
+  tensor.shape = NULL;
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(&tensor, 1),
+                                        OVSTAGE_PRIM_MODE_UPSERT),
+                bad, "shape");
+  CHECK_REFUSED(ovstage_write_attributes(s.stage, s.query, NULL, 1, 1, OVSTAGE_PRIM_MODE_UPSERT), bad, "NULL");
+  CHECK_REFUSED(ovstage_map_attribute(s.stage, s.query, NULL, 1, NULL, 0, &map), bad, "NULL");
+  CHECK(map == OVSTAGE_INVALID_MAP_HANDLE);
+  CHECK_REFUSED(ovstage_map_attribute(s.stage, s.query, &desc, 1, NULL, 0, NULL), bad, "NULL");
+  CHECK_FAILS(ovstage_fetch_map_next(s.stage, 1, 0, NULL), bad, "NULL");
+  CHECK_REFUSED(ovstage_unmap_group(s.stage, 1, NULL, NO_SYNC), bad, "NULL");
+  const void* table = NULL;
+  CHECK_FAILS(ovstage_query_extension(s.stage, NULL, &table), bad, "NULL");
+  CHECK_FAILS(ovstage_query_extension(s.stage, OVSTAGE_GO_V1_NAME, NULL), bad, "NULL");
+  CHECK_FAILS(s.go->counters(s.stage, NULL), bad, "NULL");
+  ovstage_get_version(s.stage, NULL, NULL, NULL);
+
+  REFUSED(&s, path_dictionary_create_tokens_from_strings(s.dictionary, NULL, 1, &value), "NULL");
+  ovx_string_t word = view("word");
+  REFUSED(&s, path_dictionary_create_tokens_from_strings(s.dictionary, &word, 1, NULL), "NULL");
+  REFUSED(&s, path_dictionary_get_num_paths_from_path_list(s.dictionary, s.list, NULL), "NULL");
+  ovx_string_t nothing = {NULL, 0};
+  path_dictionary_release_error(s.dictionary, nothing);
+  close_scene(&s);
+}
+
+/* Whatever is released twice: the second time is refused and frees nothing. */
+static void check_double_release(void) {
+  scene s;
+  if (!open_scene(&s, "twice")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+
+  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+  ovstage_read_group_t group;
+  DONE(&s, ovstage_read_attributes(s.stage, s.query, &value, 1, latest(1), &read));
+  CHECK(ovstage_fetch_read_next(s.stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK);
+  CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  CHECK_FAILS(ovstage_release_group(s.stage, &group), OVSTAGE_ERROR_INVALID_HANDLE, "group");
+  DONE(&s, ovstage_release_read(s.stage, read));
+  CHECK_REFUSED(ovstage_release_read(s.stage, read), OVSTAGE_ERROR_INVALID_HANDLE, "read");
+  CHECK_FAILS(ovstage_fetch_read_next(s.stage, read, 0, &group), OVSTAGE_ERROR_INVALID_HANDLE, "read");
+
+  ovstage_query_result_t found;
+  CHECK(ovstage_fetch_query_result(s.stage, s.query, 0, &found) == OVSTAGE_OK);
+  CHECK(ovstage_release_query_result(s.stage, &found) == OVSTAGE_OK);
+  CHECK_FAILS(ovstage_release_query_result(s.stage, &found), OVSTAGE_ERROR_INVALID_HANDLE, "query");
+
+  ovstage_query_handle_t query = OVSTAGE_INVALID_QUERY_HANDLE;
+  CHECK(ovstage_query_from_path_list(s.stage, s.list, &query) == OVSTAGE_OK);
+  DONE(&s, ovstage_release_query(s.stage, query));
+  CHECK_REFUSED(ovstage_release_query(s.stage, query), OVSTAGE_ERROR_INVALID_HANDLE, "query");
+
+  ovstage_ordinal_query_handle_t question = OVSTAGE_INVALID_ORDINAL_QUERY_HANDLE;
+  DONE(&s, ovstage_get_attribute_write_floor(s.stage, by_token(value), &question));
+  DONE(&s, ovstage_release_ordinal_query(s.stage, question));
+  CHECK_REFUSED(ovstage_release_ordinal_query(s.stage, question), OVSTAGE_ERROR_INVALID_HANDLE, "ordinal");
+
+  ovstage_map_desc_t desc = map_of(value, EXISTING);
+  ovstage_map_handle_t map;
+  ovstage_map_group_t mapped;
+  if (map_all(&s, &desc, 2, &map, &mapped)) {
+    DONE(&s, ovstage_unmap_group(s.stage, map, &mapped, NO_SYNC));
+    CHECK_REFUSED(ovstage_unmap_group(s.stage, map, &mapped, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    DONE(&s, ovstage_unmap_attribute(s.stage, map, NO_SYNC));
+    CHECK_REFUSED(ovstage_unmap_attribute(s.stage, map, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK_FAILS(s.go->abort_map(s.stage, map), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+  }
+  close_scene(&s);
+}
+
+/* ---- Operations and errors --------------------------------------------------------------------------------------- */
+
+static void check_operations(void) {
+  scene s;
+  if (!open_scene(&s, "operations")) return;
+  ovx_token_t value = token_of(&s, "value");
+  ovstage_enqueue_result_t first = write_floats(&s, value, 1, 1, 2, 3);
+  ovstage_enqueue_result_t second = write_floats(&s, value, 2, 1, 2, 3);
+  CHECK(first.status == OVSTAGE_OK && second.status == OVSTAGE_OK && second.op_index > first.op_index);
+  ovstage_op_wait_result_t result;
+  memset(&result, 0xff, sizeof result);
+  CHECK(ovstage_wait_op(s.stage, second.op_index, OVSTAGE_TIMEOUT_INFINITE, &result) == OVSTAGE_OK);
+  CHECK(result.error_op_id_count == 0 && result.lowest_pending_op_id == OVSTAGE_INVALID_OP_ID);
+  CHECK(ovstage_wait_op(s.stage, second.op_index, 0, NULL) == OVSTAGE_OK); /* again, until it is released */
+  CHECK(s.go->op_status(s.stage, second.op_index) == OVSTAGE_OK);
+  CHECK(ovstage_get_last_op_error(s.stage, second.op_index).length == 0);
+  CHECK(ovstage_release_op(s.stage, second.op_index) == OVSTAGE_OK);
+  CHECK_FAILS(ovstage_release_op(s.stage, second.op_index), OVSTAGE_ERROR_INVALID_HANDLE, "op_id");
+  CHECK_FAILS(ovstage_wait_op(s.stage, second.op_index, 0, &result), OVSTAGE_ERROR_INVALID_HANDLE, "op_id");
+  CHECK(s.go->op_status(s.stage, second.op_index) == OVSTAGE_ERROR_INVALID_HANDLE);
+  CHECK(ovstage_wait_op(s.stage, first.op_index, OVSTAGE_TIMEOUT_INFINITE, NULL) == OVSTAGE_OK); /* any order */
+  CHECK(ovstage_release_op(s.stage, first.op_index) == OVSTAGE_OK);
+  CHECK_FAILS(ovstage_wait_op(s.stage, second.op_index + 1000, 0, NULL), OVSTAGE_ERROR_INVALID_HANDLE, "op_id");
+  close_scene(&s);
+}
+
+/* What another thread sees: no error of ours, then its own. Returns the number of failed expectations as a pointer. */
+static void* fail_elsewhere(void* argument) {
+  scene* s = (scene*)argument;
+  intptr_t wrong = 0;
+  wrong += ovstage_get_last_error().length != 0;
+  wrong += ovstage_release_op(s->stage, 0xabcdef) != OVSTAGE_ERROR_INVALID_HANDLE;
+  wrong += !contains(ovstage_get_last_error(), "11259375"); /* 0xabcdef */
+  return (void*)wrong;
+}
+
+static void check_last_error(void) {
+  scene s;
+  if (!open_scene(&s, "last error")) return;
+  ovx_token_t value = token_of(&s, "value");
+  CHECK(ovstage_get_last_error().ptr == NULL && ovstage_get_last_error().length == 0);
+  CHECK(ovstage_release_op(s.stage, 4711) == OVSTAGE_ERROR_INVALID_HANDLE);
+  ovx_string_t text = ovstage_get_last_error();
+  CHECK(text.length > 0 && text.ptr[text.length] == '\0' && contains(text, "4711"));
+  CHECK(equals(ovstage_get_last_error(), text.ptr)); /* asking changes nothing */
+  CHECK(ovstage_get_error_string(s.stage, OVSTAGE_OK) != NULL);
+  CHECK(ovstage_get_path_dictionary(s.stage) == s.dictionary);
+  CHECK(contains(ovstage_get_last_error(), "4711")); /* nor do the other accessors */
+
+  pthread_t thread;
+  void* wrong = &s;
+  CHECK(pthread_create(&thread, NULL, fail_elsewhere, &s) == 0);
+  CHECK(pthread_join(thread, &wrong) == 0);
+  CHECK(wrong == NULL);
+  CHECK(contains(ovstage_get_last_error(), "4711")); /* each thread has its own */
+
+  CHECK(write_floats(&s, value, 0, 1, 2, 3).status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
+  CHECK(!contains(ovstage_get_last_error(), "4711") && contains(ovstage_get_last_error(), "value"));
+  DONE(&s, seal(&s, 1));
+  CHECK(ovstage_get_last_error().length == 0); /* a call that succeeds leaves none */
+  close_scene(&s);
+}
+
+/* ---- Several threads --------------------------------------------------------------------------------------------- */
+
+enum { WORKERS = 4, TICKS = 50 };
+
+typedef struct {
+  scene* s;
+  ovx_token_t attribute;
+  int wrong;
+} worker;
+
+/* Waits and releases without the main thread's bookkeeping. */
+static int settle(const scene* s, ovstage_enqueue_result_t enqueued) {
+  ovstage_op_wait_result_t result;
+  if (enqueued.status != OVSTAGE_OK) return 1;
+  return (ovstage_wait_op(s->stage, enqueued.op_index, OVSTAGE_TIMEOUT_INFINITE, &result) != OVSTAGE_OK ||
+          result.error_op_id_count != 0) +
+         (ovstage_release_op(s->stage, enqueued.op_index) != OVSTAGE_OK);
+}
+
+/* Writes, seals and reads its own attribute, tick by tick. */
+static void* tick(void* argument) {
+  worker* w = (worker*)argument;
+  const scene* s = w->s;
+  for (int i = 1; i <= TICKS; i++) {
+    const ovstage_ordinal_t ordinal = (ovstage_ordinal_t)i;
+    w->wrong += settle(s, write_floats(s, w->attribute, ordinal, (float)i, (float)i, (float)i));
+    ovstage_write_floor_desc_t floor;
+    memset(&floor, 0, sizeof floor);
+    floor.ordinal = ordinal;
+    floor.scope = OVSTAGE_SCOPE_INCLUDE;
+    floor.attributes = &w->attribute;
+    floor.attribute_count = 1;
+    w->wrong += settle(s, ovstage_advance_write_floor(s->stage, &floor));
+    ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
+    w->wrong += settle(s, ovstage_read_attributes(s->stage, s->query, &w->attribute, 1, latest(ordinal), &read));
+    ovstage_read_group_t group;
+    if (ovstage_fetch_read_next(s->stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK) {
+      const float* values = (const float*)group.data.tensors->data;
+      w->wrong += values[0] != (float)i || values[2] != (float)i;
+      w->wrong += ovstage_release_group(s->stage, &group) != OVSTAGE_OK;
+    } else {
+      w->wrong++;
+    }
+    w->wrong += settle(s, ovstage_release_read(s->stage, read));
+  }
+  return NULL;
+}
+
+static void check_threads(void) {
+  scene s;
+  if (!open_scene(&s, "threads")) return;
+  pthread_t threads[WORKERS];
+  worker workers[WORKERS];
+  const char* names[WORKERS] = {"a", "b", "c", "d"};
+  for (int i = 0; i < WORKERS; i++) {
+    workers[i].s = &s;
+    workers[i].attribute = token_of(&s, names[i]);
+    workers[i].wrong = 0;
+    CHECK(pthread_create(&threads[i], NULL, tick, &workers[i]) == 0);
+  }
+  for (int i = 0; i < WORKERS; i++) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(workers[i].wrong == 0);
+    EXPECT_FLOATS(&s, workers[i].attribute, TICKS, TICKS, TICKS, TICKS);
+  }
+  close_scene(&s);
+}
+
+/* ---- fork() ------------------------------------------------------------------------------------------------------ */
+
+/* A forked child has no engine: every call says so at once, and what is given back there does nothing. */
+static char wrong_in_child(const scene* s, ovstage_go_block_t* block, DLManagedTensorVersioned* tensor) {
+  char wrong = 0;
+  ovstage_instance_desc_t desc;
+  desc.name = "child";
+  ovstage_instance_t* stage = NULL;
+  wrong += ovstage_wait_op(s->stage, 1, OVSTAGE_TIMEOUT_INFINITE, NULL) != OVSTAGE_ERROR_NOT_SUPPORTED;
+  wrong += !contains(ovstage_get_last_error(), "spawn");
+  wrong += seal(s, 9).status != OVSTAGE_ERROR_NOT_SUPPORTED;
+  wrong += ovstage_create_instance(&desc, &stage) != OVSTAGE_ERROR_NOT_SUPPORTED || stage != NULL;
+  wrong += ovstage_initialize(NULL) != OVSTAGE_ERROR_NOT_SUPPORTED;
+  ovx_string_t word = view("word");
+  ovx_token_t token = OVX_INVALID_TOKEN;
+  ovx_api_result_t result = path_dictionary_create_tokens_from_strings(s->dictionary, &word, 1, &token);
+  wrong += result.status != OVX_API_ERROR || !contains(result.error, "spawn");
+  path_dictionary_release_error(s->dictionary, result.error);
+  s->go->block_release(block);
+  tensor->deleter(tensor);
+  wrong += ovstage_release_op(s->stage, 1) != OVSTAGE_OK;
+  wrong += ovstage_destroy_instance(s->stage) != OVSTAGE_OK;
+  return wrong;
+}
+
+static void check_fork(void) {
+  scene s;
+  if (!open_scene(&s, "fork")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+  ovstage_read_handle_t handle = OVSTAGE_INVALID_READ_HANDLE;
+  ovstage_read_group_t group;
+  DONE(&s, ovstage_read_attributes(s.stage, s.query, &value, 1, latest(1), &handle));
+  CHECK(ovstage_fetch_read_next(s.stage, handle, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK);
+  DONE(&s, ovstage_release_read(s.stage, handle));
+  ovstage_go_block_t* block = s.go->tensors_block(group.data.tensors);
+  s.go->block_retain(block);
+  DLManagedTensorVersioned* tensor = s.go->export_versioned(s.stage, block, group.data.tensors, 0);
+
+  /* The child answers through a pipe and ends by a signal: what it leaves on purpose is nothing for a leak checker. */
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    char wrong = wrong_in_child(&s, block, tensor);
+    if (write(ends[1], &wrong, 1) == 1) raise(SIGKILL);
+    _exit(1);
+  }
+  char wrong = 99;
+  int status = 0;
+  CHECK(read(ends[0], &wrong, 1) == 1 && wrong == 0);
+  CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  close(ends[0]);
+  close(ends[1]);
+
+  s.go->block_release(block); /* all is still there */
+  tensor->deleter(tensor);
+  CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  EXPECT_FLOATS(&s, value, 1, 1, 2, 3);
+  close_scene(&s);
+}
+
+/* ---- Nothing is left --------------------------------------------------------------------------------------------- */
+
+static void check_nothing_left(void) {
+  ovstage_instance_desc_t desc;
+  desc.name = "last";
+  ovstage_instance_t* stage = NULL;
+  const void* table = NULL;
+  CHECK(ovstage_create_instance(&desc, &stage) == OVSTAGE_OK);
+  CHECK(ovstage_query_extension(stage, OVSTAGE_GO_V1_NAME, &table) == OVSTAGE_OK);
+  CHECK(ovstage_destroy_instance(stage) == OVSTAGE_OK);
+  const ovstage_go_v1_t* go = (const ovstage_go_v1_t*)table; /* lives as long as the process */
+  ovstage_go_counters_t counters = zero_counters();
+  go->process_counters(&counters);
+  CHECK(counters.live_exports == 0);
+  CHECK(counters.live_groups == 0);
+  CHECK(counters.live_maps == 0);
+  CHECK(counters.live_operations == 0);
+  CHECK(counters.live_queries == 0);
+  CHECK(counters.live_reads == 0);
+  CHECK(counters.live_blocks == 0);
+  CHECK(counters.bytes_columns == 0);
+  go->trim();
+  counters = zero_counters();
+  go->process_counters(&counters);
+  CHECK(counters.bytes_pooled == 0);
+}
+
+/* ---- All of it --------------------------------------------------------------------------------------------------- */
+
+int main(void) {
+  static const struct {
+    const char* name;
+    void (*run)(void);
+  } groups[] = {
+      {"process", check_process},
+      {"instances", check_instances},
+      {"version and texts", check_version_and_texts},
+      {"log", check_log},
+      {"dictionary: tokens", check_tokens},
+      {"dictionary: paths", check_paths},
+      {"dictionary: path components", check_path_components},
+      {"dictionary: path lists", check_path_lists},
+      {"write, seal, read", check_minimal},
+      {"lanes and strides", check_lanes},
+      {"convenience shapes", check_convenience_shapes},
+      {"modes and floors", check_modes_and_floors},
+      {"snapshots", check_snapshots},
+      {"batches", check_batches},
+      {"managed tensors", check_managed_tensors},
+      {"map: the documented example", check_map_example},
+      {"map: existing and fresh columns", check_map_existing_and_fresh},
+      {"map: order of commits", check_map_order},
+      {"map: abort", check_map_abort},
+      {"map: options", check_map_options},
+      {"map: live views", check_map_live_view},
+      {"map: sealed too early", check_map_after_seal},
+      {"exports", check_exports},
+      {"refused payloads", check_payload_refusals},
+      {"cuda_sync on host data", check_cuda_sync},
+      {"absent: slots", check_absent_slots},
+      {"absent: stage functions", check_absent_stage_functions},
+      {"absent: population", check_absent_population},
+      {"absent: export", check_absent_export},
+      {"bad handles", check_handles},
+      {"NULL arguments", check_nulls},
+      {"releases twice", check_double_release},
+      {"operations", check_operations},
+      {"last error", check_last_error},
+      {"threads", check_threads},
+      {"fork", check_fork},
+      {"nothing left", check_nothing_left},
+  };
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+    const int before = failed, checks = passed + failed;
+    groups[i].run();
+    printf("%-6s %s (%d checks)\n", failed == before ? "ok" : "FAILED", groups[i].name, passed + failed - checks);
+  }
+  printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,2 @@
+/* The same declarations through the eyes of a C++ compiler. */
+#include "layout.c"

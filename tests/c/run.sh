@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# The tests of the C interface.
+#
+#   tests/c/run.sh [DIRECTORY [PREFIX]]
+#
+# DIRECTORY holds libovstage.so (default: python/ovstage). PREFIX is a folder with headers, library, CMake package and
+# pkg-config file (default: build/prefix); without it the packaging is not checked. CC and CXX choose the compilers.
+# What the machine lacks - a C++ compiler, valgrind, cmake, pkg-config - is skipped and said so.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+directory=$(cd "${1:-$root/python/ovstage}" && pwd)
+prefix=${2:-$root/build/prefix}
+include=$root/capi_export/include
+library=$directory/libovstage.so
+
+read -ra cc <<<"${CC:-cc}"
+read -ra cxx <<<"${CXX:-c++}"
+warnings=(-Wall -Wextra -Werror -pedantic "-I$include")
+c=("${cc[@]}" -std=c11 "${warnings[@]}")
+cpp=("${cxx[@]}" -std=c++17 "${warnings[@]}")
+link=("-L$directory" "-Wl,-rpath,$directory" -lovstage -pthread)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+say() { printf '== %s\n' "$*"; }
+have() { command -v "$1" >/dev/null; }
+fail() {
+  printf 'tests/c/run.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+[ -f "$library" ] || fail "there is no $library: build the library first, or name the folder that holds it"
+have "${cc[0]}" || fail "there is no C compiler ${cc[0]}: install one, or name one in CC"
+with_cpp=true
+have "${cxx[0]}" || with_cpp=false
+
+headers() {
+  local header count=0
+  while read -r header; do
+    printf '#include <%s>\nint main(void) { return 0; }\n' "$header" >"$work/alone.c"
+    cp "$work/alone.c" "$work/alone.cpp"
+    "${c[@]}" -fsyntax-only "$work/alone.c" || fail "$header does not compile alone as C"
+    if $with_cpp; then "${cpp[@]}" -fsyntax-only "$work/alone.cpp" || fail "$header does not compile alone as C++"; fi
+    count=$((count + 1))
+  done < <(cd "$include" && find . -name '*.h' | sed 's|^\./||' | sort)
+  echo "$count headers compile alone"
+}
+
+layout() {
+  "${c[@]}" -fsyntax-only "$here/layout.c" || fail "the layout differs for a C compiler"
+  if $with_cpp; then "${cpp[@]}" -fsyntax-only "$here/layout.cpp" || fail "the layout differs for a C++ compiler"; fi
+  echo "sizes, offsets, slots, numbers and prototypes are as they must be"
+}
+
+# The library shows exactly the functions whose prototypes layout.c repeats, and has the name that clients ask for.
+symbols() {
+  sed -n '/^\/\* ---- Prototypes/,$p' "$here/layout.c" | grep -oE '(ovstage|ovalign)_[a-z0-9_]+\(' | tr -d '(' | sort \
+    >"$work/wanted"
+  nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' | sort >"$work/shown"
+  diff "$work/wanted" "$work/shown" || fail "the exported symbols differ: < missing, > too many"
+  readelf -d "$library" | grep -q 'SONAME.*\[libovstage\.so\]' || fail "the SONAME is not libovstage.so"
+  echo "$(wc -l <"$work/wanted") functions are exported, and nothing else"
+}
+
+client() { # NAME COMPILER...
+  "${@:2}" "${link[@]}" -o "$work/$1" || fail "the client does not build with ${*:2:2}"
+  "$work/$1" >"$work/$1.txt" || { cat "$work/$1.txt" && fail "the client found faults"; }
+  tail -n 1 "$work/$1.txt"
+}
+
+# Address errors and definite losses count; valgrind.supp says what of Go's own does not. Go's heap, with the stacks of
+# its goroutines, lies far above everything that malloc and mmap give out: memcheck, which mistakes a change of stack
+# for one that grew or shrank, is told to keep away from there.
+leaks() {
+  valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
+    --child-silent-after-fork=yes --ignore-ranges=0xc000000000-0x7fffffffffff --suppressions="$here/valgrind.supp" \
+    "$work/client" >"$work/valgrind.txt" 2>"$work/valgrind.log" ||
+    { cat "$work/valgrind.txt" "$work/valgrind.log" && fail "valgrind found faults"; }
+  tail -n 1 "$work/valgrind.txt"
+}
+
+say headers && headers
+say layout && layout
+say symbols && symbols
+say "client, C11" && client client "${c[@]}" -g "$here/client.c"
+if $with_cpp; then
+  say "client, C++17" && client client_cpp "${cpp[@]}" -x c++ "$here/client.c" -x none
+else
+  say "C++: skipped, there is no ${cxx[0]}"
+fi
+if have valgrind; then
+  say "client, under valgrind" && leaks
+else
+  say "valgrind: skipped, it is not installed"
+fi
+if [ -d "$prefix/lib/cmake/ovstage" ]; then
+  say "packaging" && "$here/consume/check.sh" "$prefix"
+else
+  say "packaging: skipped, there is no package in $prefix"
+fi
