@@ -50,25 +50,30 @@ type Column struct {
 	table
 	sealed     state
 	generation uint64   // rises when the sealed rows change; 0 before the first
-	records    []record // unsealed writes, by ordinal, then submission
+	records    []record // unsealed writes and deletes, by ordinal, then submission
+	tombstones int      // deletes among records
 	retired    []buffer // earlier sealed buffers, newest first, kept for reuse
 }
 
-// state is what readers see: rows [0, extent) of block. Rows below extent without sealed state are holes.
+// state is what readers see: rows [0, extent) of block. Rows below extent that hold no value are holes; those that were
+// deleted are marked as gone, the others have never been sealed.
 type state struct {
 	block   memory.Block
 	extent  int
-	rows    int      // live rows; equal to extent when there are no holes
-	live    []uint64 // one bit a row, nil without holes
-	ordinal uint64   // highest ordinal folded in
+	rows    int    // live rows; equal to extent when there are no holes
+	live    bitmap // nil without holes
+	gone    bitmap // nil without deletes
+	ordinal uint64 // highest ordinal folded in
 }
 
-// record is one unsealed write: packed bytes for rows, in the order of rows.
+// record is one unsealed write: packed bytes for rows, in the order of rows. Without a block it is a delete.
 type record struct {
 	ordinal uint64
 	rows    Rows
 	block   memory.Block
 }
+
+func (r record) tombstone() bool { return !r.block.Valid() }
 
 // buffer is a block that held an earlier sealed state of this column. behind lists the rows that changed since; once
 // they are too many to be worth replaying the block is merely memory of the right size (stale).
@@ -102,13 +107,12 @@ func (c *Column) Row(path uint32) int { return c.row(path) }
 // Run returns the first of consecutive rows that hold exactly these paths in order, or -1.
 func (c *Column) Run(paths []uint32) int { return c.run(paths) }
 
-// Append adds rows for paths that have none, in order, and returns the first. The new rows hold no state until a write
-// names them.
-func (c *Column) Append(paths []uint32) int {
-	start := len(c.paths)
-	c.paths = append(c.paths, paths...)
-	return start
-}
+// Add gives rows to paths that have none, consecutive and in order. The rows hold no state until a write names them. Rows
+// that deleted prims gave up are used again when enough of them lie together.
+func (c *Column) Add(paths []uint32) Rows { return Interval(c.table.add(paths), len(paths)) }
+
+// Epoch rises when rows are given up: what was looked up before is no longer true.
+func (c *Column) Epoch() uint64 { return c.epoch }
 
 // Unsealed reports whether writes wait for the floor.
 func (c *Column) Unsealed() bool { return len(c.records) > 0 }
@@ -145,13 +149,29 @@ func (c *Column) Write(rows Rows, ordinal uint64, block memory.Block) {
 	}
 	for i := at - 1; i >= 0 && at-i <= lookBack && c.records[i].ordinal == ordinal; i-- {
 		if old := c.records[i]; old.rows.same(rows) || rows.covers(old.rows.End()) {
-			old.rows.Release()
-			c.retire(old.block, true)
+			c.dismiss(old)
 			c.records = slices.Delete(c.records, i, i+1)
 			at--
 		}
 	}
 	c.records = slices.Insert(c.records, at, record{ordinal: ordinal, rows: rows.Retain(), block: block})
+}
+
+// Delete adds a tombstone for rows, each of which holds a value at the ordinal. It adds a reference of its own to rows.
+func (c *Column) Delete(rows Rows, ordinal uint64) {
+	at := len(c.upTo(ordinal))
+	c.records = slices.Insert(c.records, at, record{ordinal: ordinal, rows: rows.Retain()})
+	c.tombstones++
+}
+
+// dismiss gives back what a record holds.
+func (c *Column) dismiss(r record) {
+	r.rows.Release()
+	if r.tombstone() {
+		c.tombstones--
+		return
+	}
+	c.retire(r.block, true)
 }
 
 // lookBack bounds the search for rewritten records of one ordinal.
@@ -164,7 +184,7 @@ func (c *Column) Bytes() int {
 		total = c.sealed.block.Capacity()
 	}
 	for _, r := range c.records {
-		total += r.block.Capacity()
+		total += r.block.Capacity() // 0 for a tombstone
 	}
 	for _, b := range c.retired {
 		total += b.block.Capacity()
@@ -179,7 +199,7 @@ func (c *Column) Close() {
 	}
 	for _, r := range c.records {
 		r.rows.Release()
-		r.block.Release()
+		r.block.Release() // no block stays no block
 	}
 	for _, b := range c.retired {
 		b.forget()
@@ -204,18 +224,56 @@ func (c *Column) Sealed() Snapshot {
 // Generation rises whenever the set of sealed rows changes.
 func (c *Column) Generation() uint64 { return c.generation }
 
-// Live reports whether a row has sealed state.
+// Live reports whether a row has a sealed value.
 func (c *Column) Live(row int) bool {
 	s := &c.sealed
-	return row < s.extent && (s.live == nil || s.live[row/64]>>(row%64)&1 == 1)
+	return row < s.extent && (s.live == nil || s.live.has(row))
+}
+
+// Gone reports whether a row is sealed as deleted.
+func (c *Column) Gone(row int) bool { return c.sealed.gone.has(row) }
+
+// Deletes reports whether any row is deleted, sealed or not. Without deletes every row holds a value.
+func (c *Column) Deletes() bool { return c.tombstones > 0 || c.sealed.gone != nil }
+
+// Alive tells, one bit a row, which rows hold a value at an ordinal: whose newest state at or below it, sealed or not, is
+// not a delete.
+func (c *Column) Alive(ordinal uint64) Set {
+	alive := newBitmap(len(c.paths))
+	alive.fill(0, c.sealed.extent)
+	if c.sealed.live != nil {
+		copy(alive, c.sealed.live)
+	}
+	for _, r := range c.upTo(ordinal) {
+		r.rows.each(func(row int) {
+			if r.tombstone() {
+				alive.clear(row)
+			} else {
+				alive.set(row)
+			}
+		})
+	}
+	return Set{alive}
 }
 
 // Dense reports whether every row below n has sealed state.
 func (c *Column) Dense(n int) bool { return c.sealed.live == nil && n <= c.sealed.extent }
 
+// Above reports whether an unsealed write or delete above an ordinal names any of rows.
+func (c *Column) Above(rows Rows, ordinal uint64) bool {
+	named := newBitmap(len(c.paths))
+	for _, r := range c.records[len(c.upTo(ordinal)):] {
+		r.rows.each(named.set)
+	}
+	return rows.Any(Set{named})
+}
+
 // FirstUnsealed looks for an unsealed write at or below ordinal to one of rows, none of which has sealed state.
 func (c *Column) FirstUnsealed(rows []uint32, ordinal uint64) (row int, at uint64, found bool) {
-	var wanted []uint64
+	if len(rows) == 0 {
+		return 0, 0, false
+	}
+	var wanted bitmap
 	for _, r := range c.upTo(ordinal) {
 		if start, interval := r.rows.Interval(); interval {
 			for _, row := range rows {
@@ -226,13 +284,13 @@ func (c *Column) FirstUnsealed(rows []uint32, ordinal uint64) (row int, at uint6
 			continue
 		}
 		if wanted == nil {
-			wanted = make([]uint64, (len(c.paths)+63)/64)
+			wanted = newBitmap(len(c.paths))
 			for _, row := range rows {
-				wanted[row/64] |= 1 << (row % 64)
+				wanted.set(int(row))
 			}
 		}
 		for _, row := range r.rows.List() {
-			if wanted[row/64]>>(row%64)&1 == 1 {
+			if wanted.has(int(row)) {
 				return int(row), r.ordinal, true
 			}
 		}

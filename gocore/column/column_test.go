@@ -21,7 +21,7 @@ func newColumn(t *testing.T, n int) *Column {
 	for i := range n {
 		paths[i], values[i] = uint32(100+i), int32(i)
 	}
-	c.Append(paths)
+	c.Add(paths)
 	c.Write(Interval(0, n), 1, block(t, values...))
 	require.NoError(t, c.Seal(1))
 	return c
@@ -115,7 +115,7 @@ func TestGenerationRisesExactlyWithRows(t *testing.T) {
 	c.Write(Interval(0, 2), 2, block(t, 7, 8))
 	require.NoError(t, c.Seal(2))
 	assert.Equal(t, generation, c.Generation())
-	c.Append([]uint32{200, 201, 202})
+	c.Add([]uint32{200, 201, 202})
 	c.Write(Interval(3, 1), 3, block(t, 9)) // row 3 first: row 2 is a hole
 	require.NoError(t, c.Seal(3))
 	assert.Greater(t, c.Generation(), generation)
@@ -129,7 +129,7 @@ func TestGenerationRisesExactlyWithRows(t *testing.T) {
 
 func TestFirstUnsealedFindsTheWriteThatWaits(t *testing.T) {
 	c := newColumn(t, 2)
-	c.Append([]uint32{200, 201})
+	c.Add([]uint32{200, 201})
 	c.Write(indexed(t, 3, 0), 6, block(t, 1, 2))
 	row, at, found := c.FirstUnsealed([]uint32{2, 3}, 6)
 	assert.Equal(t, []any{3, uint64(6), true}, []any{row, at, found})
@@ -144,6 +144,6 @@ func TestTableFindsRowsAndRuns(t *testing.T) {
 	assert.Equal(t, 10, c.Run([]uint32{110, 111, 112}))
 	assert.Equal(t, -1, c.Run([]uint32{110, 112}))
 	assert.Equal(t, -1, c.Run([]uint32{1098, 1099, 1100}))
-	c.Append([]uint32{7})
+	c.Add([]uint32{7})
 	assert.Equal(t, 1000, c.Row(7))
 }

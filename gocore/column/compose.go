@@ -3,7 +3,7 @@ package column
 import "ovstage/gocore/memory"
 
 // Compose writes into dst, packed in the order of rows, the newest value of each row at or below ordinal, sealed or not;
-// a row that has none gets zeros. Rows may reach beyond those that exist.
+// a row that has none, or was deleted, gets zeros. Rows may reach beyond those that exist.
 //
 // For an interval it costs one copy of what it covers plus the records above; for scattered rows with unsealed records it
 // goes through a copy of the column.
@@ -33,7 +33,7 @@ func (c *Column) compose(dst []byte, start, end int, ordinal uint64) {
 	records := c.upTo(ordinal)
 	first := 0
 	for i := len(records) - 1; i >= 0; i-- {
-		if from, ok := records[i].rows.Interval(); ok && from <= start && records[i].rows.End() >= end {
+		if from, ok := records[i].rows.Interval(); ok && !records[i].tombstone() && from <= start && records[i].rows.End() >= end {
 			copy(dst, records[i].block.Bytes()[(start-from)*c.width:])
 			memory.Copied(len(dst))
 			first = i + 1
@@ -77,6 +77,14 @@ func (c *Column) upTo(ordinal uint64) []record {
 
 // overlay writes those rows of r that fall into [start, end) over dst.
 func overlay(dst []byte, start, end int, r record, width int) {
+	if r.tombstone() {
+		r.rows.each(func(row int) {
+			if row >= start && row < end {
+				clear(dst[(row-start)*width : (row-start+1)*width])
+			}
+		})
+		return
+	}
 	src := r.block.Bytes()
 	if from, ok := r.rows.Interval(); ok {
 		lo, hi := max(from, start), min(r.rows.End(), end)

@@ -1,6 +1,8 @@
 package column
 
 import (
+	"slices"
+
 	"ovstage/gocore/memory"
 	"ovstage/gocore/tensor"
 )
@@ -88,6 +90,42 @@ func (r Rows) covers(n int) bool {
 // through one binding share its list.
 func (r Rows) same(o Rows) bool { return r == o }
 
+// each calls f for every listed row.
+func (r Rows) each(f func(row int)) {
+	if !r.index.Valid() {
+		for row := r.start; row < r.end; row++ {
+			f(row)
+		}
+		return
+	}
+	for _, row := range r.List() {
+		f(int(row))
+	}
+}
+
+// Any reports whether any of the rows is in a set.
+func (r Rows) Any(set Set) bool {
+	found := false
+	r.each(func(row int) { found = found || set.Has(row) })
+	return found
+}
+
+// In returns the rows that are in a set, as an explicit list off the heap or an interval. The caller owns it.
+func (r Rows) In(set Set) (Rows, error) {
+	index, err := memory.Alloc(4*r.n, memory.Indices)
+	if err != nil {
+		return Rows{}, err
+	}
+	list, n := index.Uint32s(r.n), 0
+	r.each(func(row int) {
+		if set.Has(row) {
+			list[n] = uint32(row)
+			n++
+		}
+	})
+	return Indexed(index, n), nil
+}
+
 // scatter writes the packed rows of src to their places in dst. A row that is listed twice keeps its last value.
 func (r Rows) scatter(dst, src []byte, width int) {
 	if r.index.Valid() {
@@ -115,15 +153,64 @@ func (r Rows) transfer(dst, src []byte, width int) {
 	copy(dst[r.start*width:r.end*width], src[r.start*width:r.end*width])
 }
 
-// table maps dense path indices to rows. Rows are only ever appended, so that a row keeps its number for life. It is
-// open-addressing over plain integers: the garbage collector never looks into it.
+// table maps dense path indices to rows. A row keeps its number for as long as its prim has it. It is open-addressing over
+// plain integers: the garbage collector never looks into it.
 type table struct {
-	paths  []uint32 // row -> path index
+	paths  []uint32 // row -> path index, vacant for a row that was given up
 	slots  []uint32 // hash slot -> row+1, 0 empty
 	hashed int      // rows entered into slots; the rest waits for the first lookup that needs it
+	free   []uint32 // vacant rows, ascending
+	epoch  uint64   // rises when rows are given up
 }
 
-// Row returns the row of a path, or -1.
+// vacant stands for the path of a row that no prim has.
+const vacant = ^uint32(0)
+
+// add gives consecutive rows to paths and returns the first.
+func (t *table) add(paths []uint32) int {
+	if start, ok := t.take(len(paths)); ok {
+		copy(t.paths[start:], paths)
+		for row := start; row < min(start+len(paths), t.hashed); row++ {
+			t.enter(row)
+		}
+		return start
+	}
+	t.paths = append(t.paths, paths...)
+	return len(t.paths) - len(paths)
+}
+
+// take finds n vacant rows that lie together.
+func (t *table) take(n int) (start int, ok bool) {
+	if n == 0 {
+		return 0, false
+	}
+	run := 0
+	for i, row := range t.free {
+		if run > 0 && t.free[i-1]+1 == row {
+			run++
+		} else {
+			run = 1
+		}
+		if run == n {
+			t.free = slices.Delete(t.free, i+1-n, i+1)
+			return int(row) + 1 - n, true
+		}
+	}
+	return 0, false
+}
+
+// giveUp makes rows vacant.
+func (t *table) giveUp(rows []uint32) {
+	for _, row := range rows {
+		t.paths[row] = vacant
+	}
+	t.free = append(t.free, rows...)
+	slices.Sort(t.free)
+	t.slots, t.hashed = nil, 0
+	t.epoch++
+}
+
+// row returns the row of a path, or -1.
 func (t *table) row(path uint32) int {
 	t.catchUp()
 	if len(t.slots) == 0 {
@@ -152,10 +239,8 @@ func (t *table) run(paths []uint32) int {
 			return -1
 		}
 	}
-	for i, path := range t.paths[start : start+len(paths)] {
-		if path != paths[i] {
-			return -1
-		}
+	if !slices.Equal(t.paths[start:start+len(paths)], paths) {
+		return -1
 	}
 	return start
 }
@@ -172,14 +257,22 @@ func (t *table) catchUp() {
 		}
 		t.slots, t.hashed = make([]uint32, size), 0
 	}
-	mask := uint32(len(t.slots) - 1)
 	for ; t.hashed < len(t.paths); t.hashed++ {
-		i := spread(t.paths[t.hashed]) & mask
-		for t.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = uint32(t.hashed) + 1
+		t.enter(t.hashed)
 	}
+}
+
+// enter puts one row into the hash table, which has room.
+func (t *table) enter(row int) {
+	if t.paths[row] == vacant {
+		return
+	}
+	mask := uint32(len(t.slots) - 1)
+	i := spread(t.paths[row]) & mask
+	for t.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = uint32(row) + 1
 }
 
 // spread mixes the bits of a path index (Knuth's multiplicative hash, folded).

@@ -22,7 +22,7 @@ func (c *Column) Seal(floor uint64) error {
 	// The last record that covers all rows before it makes every older byte obsolete.
 	extent, adopt := c.sealed.extent, -1
 	for i, r := range folded {
-		if r.rows.covers(extent) {
+		if !r.tombstone() && r.rows.covers(extent) {
 			adopt = i
 		}
 		extent = max(extent, r.rows.End())
@@ -32,6 +32,9 @@ func (c *Column) Seal(floor uint64) error {
 		return err
 	}
 	for _, r := range folded[adopt+1:] {
+		if r.tombstone() {
+			continue
+		}
 		r.rows.scatter(target.Bytes(), r.block.Bytes(), c.width)
 		memory.Copied(r.rows.Len() * c.width)
 	}
@@ -46,7 +49,7 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 	if adopt >= 0 {
 		b := folded[adopt].block
 		used := folded[adopt].rows.End() * c.width
-		if adopt == len(folded)-1 {
+		if !brings(folded[adopt+1:]) {
 			return b.Retain(), nil // nothing will be scattered into it
 		}
 		if b.Refs() == 1 && b.Capacity() >= size {
@@ -58,6 +61,9 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 	old, used := c.sealed.block, c.sealed.extent*c.width
 	if !old.Valid() {
 		return memory.AllocZeroed(size, memory.Columns)
+	}
+	if !brings(folded) {
+		return old.Retain(), nil // only deletes: the bytes stay as they are
 	}
 	if old.Refs() == 1 && old.Capacity() >= size {
 		clear(old.Bytes()[used:size])
@@ -76,6 +82,11 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 		}
 	}
 	return c.copied(old, used, size)
+}
+
+// brings reports whether any of the records brings bytes.
+func brings(records []record) bool {
+	return slices.ContainsFunc(records, func(r record) bool { return !r.tombstone() })
 }
 
 // copied returns a buffer of the column's own that starts with the first used bytes of b. Growing buffers get room for
@@ -97,11 +108,7 @@ func (c *Column) copied(b memory.Block, used, size int) (memory.Block, error) {
 // publish installs target as the sealed buffer and brings the books up to date: which rows are live, which rows the
 // reusable buffers are behind by, and which records are gone. It takes over the reference to target.
 func (c *Column) publish(target memory.Block, folded []record, adopt, extent int) {
-	before := c.sealed.rows
-	for _, r := range folded {
-		c.sealed.enliven(r.rows)
-	}
-	if c.sealed.rows != before {
+	if c.sealed.follow(folded) {
 		c.generation++
 	}
 	c.sealed.ordinal = max(c.sealed.ordinal, folded[len(folded)-1].ordinal)
@@ -122,21 +129,46 @@ func (c *Column) publish(target memory.Block, folded []record, adopt, extent int
 	}
 	for i := range c.retired {
 		for _, r := range folded {
-			c.retired[i].fallBehind(r.rows, extent, adopt >= 0)
+			if !r.tombstone() {
+				c.retired[i].fallBehind(r.rows, extent, adopt >= 0)
+			}
 		}
 	}
 	for _, r := range folded {
-		r.rows.Release()
 		if r.block == target {
+			r.rows.Release()
 			r.block.Release() // its own reference became the column's
 		} else {
-			c.retire(r.block, true)
+			c.dismiss(r)
 		}
 	}
-	kept := copy(c.records, c.records[len(folded):])
-	clear(c.records[kept:])
-	c.records = c.records[:kept]
+	c.records = slices.Delete(c.records, 0, len(folded))
+	c.reclaim()
 }
+
+// reclaim gives up rows that were deleted, so that prims that come and go do not grow the column. It waits until they
+// are a quarter of it, because whatever was looked up before has to be looked up again. Snapshots do not care: they hold
+// buffers and row numbers of their own.
+func (c *Column) reclaim() {
+	if 4*c.sealed.gone.count() <= c.sealed.extent || c.sealed.gone.count() < minReclaim {
+		return
+	}
+	named := newBitmap(len(c.paths))
+	for _, r := range c.records {
+		r.rows.each(named.set)
+	}
+	rows := Set{c.sealed.gone}.Without(Set{named})
+	for _, row := range rows {
+		c.sealed.gone.clear(int(row))
+	}
+	if c.sealed.gone.count() == 0 {
+		c.sealed.gone = nil
+	}
+	c.giveUp(rows)
+}
+
+// minReclaim is the number of deleted rows below which none is worth giving up.
+const minReclaim = 256
 
 // retire takes over a reference to a buffer and keeps it for reuse if it is as large as the column, else gives it back.
 // Two are kept: a reader that always holds one snapshot and a writer that is one ahead then never need a fresh buffer.
@@ -183,8 +215,33 @@ func (b *buffer) forget() {
 	b.behind, b.rows = nil, 0
 }
 
-// enliven marks rows as holding sealed state and reaches up to them. Rows that follow the last one without a gap, the
-// common case, cost nothing each.
+// follow applies records to the sets of live and deleted rows, in order, and reports whether the live rows changed.
+func (s *state) follow(records []record) bool {
+	before, rows := bitmap(nil), s.rows
+	extinct := slices.ContainsFunc(records, record.tombstone)
+	if extinct {
+		s.open(s.extent)
+		before = slices.Clone(s.live)
+	}
+	for _, r := range records {
+		if r.tombstone() {
+			s.extinguish(r.rows)
+		} else {
+			s.enliven(r.rows)
+		}
+	}
+	changed := s.rows != rows
+	if extinct && !changed && s.live != nil {
+		changed = !slices.Equal(s.live, before)
+	}
+	if s.rows == s.extent {
+		s.live, s.gone = nil, nil
+	}
+	return changed
+}
+
+// enliven marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, the common
+// case, cost nothing each.
 func (s *state) enliven(rows Rows) {
 	start, interval := rows.Interval()
 	if s.live == nil {
@@ -196,39 +253,37 @@ func (s *state) enliven(rows Rows) {
 			return
 		}
 	}
-	s.reach(rows.End())
-	if interval {
-		for row := start; row < rows.End(); row++ {
-			s.set(row)
+	s.open(rows.End())
+	rows.each(func(row int) {
+		if !s.live.has(row) {
+			s.live.set(row)
+			s.rows++
 		}
-	} else {
-		for _, row := range rows.List() {
-			s.set(int(row))
+		if s.gone.has(row) {
+			s.gone.clear(row)
 		}
-	}
-	if s.rows == s.extent {
-		s.live = nil
-	}
+	})
 }
 
-// reach extends the state to extent rows; the new ones start as holes.
-func (s *state) reach(extent int) {
-	words := (max(extent, s.extent) + 63) / 64
+// extinguish marks rows as deleted.
+func (s *state) extinguish(rows Rows) {
+	s.open(rows.End())
+	s.gone = s.gone.reach(s.extent)
+	rows.each(func(row int) {
+		if s.live.has(row) {
+			s.live.clear(row)
+			s.rows--
+		}
+		s.gone.set(row)
+	})
+}
+
+// open tells rows apart, one bit each, from now on, and reaches up to extent; new rows start as holes.
+func (s *state) open(extent int) {
+	reach := max(extent, s.extent)
 	if s.live == nil {
-		s.live = make([]uint64, words)
-		for row := range s.extent {
-			s.live[row/64] |= 1 << (row % 64)
-		}
+		s.live = newBitmap(reach)
+		s.live.fill(0, s.extent)
 	}
-	for len(s.live) < words {
-		s.live = append(s.live, 0)
-	}
-	s.extent = max(s.extent, extent)
-}
-
-func (s *state) set(row int) {
-	if bit := uint64(1) << (row % 64); s.live[row/64]&bit == 0 {
-		s.live[row/64] |= bit
-		s.rows++
-	}
+	s.live, s.extent = s.live.reach(reach), reach
 }

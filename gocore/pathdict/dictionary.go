@@ -46,8 +46,8 @@ type Dictionary struct {
 	base uint64 // see handle
 	seed maphash.Seed
 
-	// names guards the tables, the text, the links between nodes and the growing ends of the vectors. Of records below a vector's
-	// published length, the parts that identify them never change and are read without it.
+	// names guards the tables, the text, the links between nodes and the growing ends of the vectors. What identifies a
+	// record below the published length never changes and is read without it.
 	names      sync.RWMutex
 	tokens     vector[span]
 	tokenTable table
@@ -61,8 +61,8 @@ type Dictionary struct {
 	interners sync.Pool // *interner
 }
 
-// New returns a dictionary that knows the root path and nothing else. All its handles are larger than base: one that starts at
-// the End of an earlier dictionary knows that the handles of that one are not its own.
+// New returns a dictionary that knows the root path and nothing else. All its handles are larger than base: a dictionary
+// that starts at the End of an earlier one can tell that the handles of that one are not its own.
 func New(base uint64) *Dictionary {
 	d := &Dictionary{base: base, seed: maphash.MakeSeed()}
 	d.shelf.open(base)
@@ -126,6 +126,6 @@ func (d *Dictionary) Stats() Stats {
 // handle makes the handle of a token or a path from its dense index.
 func (d *Dictionary) handle(index uint32) uint64 { return d.base + 1 + uint64(index) }
 
-// index is the inverse of handle. A handle that is 0 or belongs to an earlier dictionary wraps around to a number beyond every
+// index is the inverse of handle. A handle that is 0 or of an earlier dictionary wraps around to a number beyond every
 // vector.
 func (d *Dictionary) index(handle uint64) uint64 { return handle - d.base - 1 }

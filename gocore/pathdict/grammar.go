@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// A path is "/", or it is absolute, without trailing slash and without empty, "." and ".." components. All else is allowed in a
-// component: a property path such as "/A.attr" is a path whose last component is "A.attr".
+// A path is "/", or it is absolute, without trailing slash and without empty, "." and ".." components. All else is allowed
+// in a component: a property path such as "/A.attr" is a path whose last component is "A.attr".
 
 // checkTokens says what is wrong with the first faulty token string.
 func checkTokens(entries []string) error {
@@ -87,16 +87,19 @@ func explainPath(s string, entry int) error {
 	case !utf8.ValidString(s):
 		return refuse("Path string must be valid UTF-8 (entry %d, %s): encode the text as UTF-8", entry, quote(s))
 	case s[0] != '/':
-		return refuse(`Path string must start with "/" (entry %d, %s): paths are absolute, as "/World/Cube" is`, entry, quote(s))
+		return refuse(`Path string must start with "/" (entry %d, %s): paths are absolute, as "/World/Cube" is`,
+			entry, quote(s))
 	case strings.Contains(s, "//"):
-		return refuse(`Path string must not have an empty component (entry %d, %s): write one "/" between components`, entry, quote(s))
+		return refuse(`Path string must not have an empty component (entry %d, %s): write "/" once between components`,
+			entry, quote(s))
 	case s[len(s)-1] == '/':
 		return refuse(`Path string must not end with "/" (entry %d, %s): remove the trailing slash`, entry, quote(s))
 	case len(s) >= math.MaxUint32:
 		return refuse("Path string must be shorter than 4 GiB (entry %d, %s)", entry, quote(s))
 	}
 	if depth := strings.Count(s, "/"); depth > MaxDepth {
-		return refuse("Path string must have at most %d components (entry %d, %s): it has %d", MaxDepth, entry, quote(s), depth)
+		return refuse("Path string must have at most %d components (entry %d, %s): it has %d",
+			MaxDepth, entry, quote(s), depth)
 	}
 	return refuse(`Path string must not have "." or ".." components (entry %d, %s): write the path they lead to`, entry, quote(s))
 }
@@ -107,7 +110,8 @@ func (d *Dictionary) checkComponents(tokens []Token, counts []int) error {
 	for entry, count := range counts {
 		switch {
 		case count < 0 || count > len(rest):
-			return refuse("Token count must be from 0 to %d, the tokens that are left (entry %d, count %d)", len(rest), entry, count)
+			return refuse("Token count must be from 0 to %d, the tokens that are left (entry %d, count %d)",
+				len(rest), entry, count)
 		case count > MaxDepth:
 			return refuse("Path must have at most %d components (entry %d): it has %d", MaxDepth, entry, count)
 		}
@@ -115,15 +119,18 @@ func (d *Dictionary) checkComponents(tokens []Token, counts []int) error {
 			name, ok := d.TokenString(token)
 			switch {
 			case token == 0 || !ok:
-				return refuse("Token handle was not found in this dictionary (entry %d, component %d, handle %d): intern the string first", entry, i, token)
+				return refuse("Token handle was not found in this dictionary (entry %d, component %d, handle %d): "+
+					"intern the string first", entry, i, token)
 			case reserved(name) || strings.IndexByte(name, '/') >= 0:
-				return refuse(`Path component must be without "/" and not be "." or ".." (entry %d, component %d, %s)`, entry, i, quote(name))
+				return refuse(`Path component must be without "/" and not be "." or ".." (entry %d, component %d, %s)`,
+					entry, i, quote(name))
 			}
 		}
 		rest = rest[count:]
 	}
 	if len(rest) > 0 {
-		return refuse("Token counts must add up to the number of tokens, %d: they add up to %d", len(tokens), len(tokens)-len(rest))
+		return refuse("Token counts must add up to the number of tokens, %d: they add up to %d",
+			len(tokens), len(tokens)-len(rest))
 	}
 	return nil
 }

@@ -7,10 +7,9 @@ import (
 	"unsafe"
 )
 
-// List is an immutable sequence of paths, duplicates included. There is one List for each content: lists of the same paths in
-// the same order are the same pointer for as long as anyone holds it, and for a while after. What is worked out for a
-// list, such as the rows of its paths in a column, can therefore be kept by pointer. Handles are given to a List; it does
-// not need one to live.
+// List is an immutable sequence of paths, duplicates included. There is one List for each content: lists of the same paths
+// in the same order are the same pointer for as long as anyone holds it, and for a while after. What is worked out for a
+// list, such as the rows of its paths in a column, can therefore be kept by pointer. A List needs no handle to live.
 type List struct {
 	d       *Dictionary
 	indices []uint32

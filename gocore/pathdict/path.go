@@ -10,8 +10,8 @@ import (
 
 // node is a path: the path above it and the token of its last component.
 //
-// A node's children are found in one of two ways. A small family is a chain through the nodes themselves: most
-// parents of a scene have a handful of children, which were made one after the other and so lie side by side. The children of
+// A node's children are found in one of two ways. A small family is a chain through the nodes themselves: most parents of a
+// scene have a handful of children, made one after the other, so that the chain lies in a few cache lines. The children of
 // a large family are in the path table.
 type node struct {
 	parent, name uint32 // written once, read without the lock
@@ -134,8 +134,8 @@ func (d *Dictionary) Depth(p Path) (depth int, ok bool) {
 	return depth, true
 }
 
-// Index returns the dense index of a path. Indices count up from 0, the root, in the order of interning, so that a path's index
-// is larger than those of the paths above it. It is false for a handle that this dictionary did not make.
+// Index returns the dense index of a path. Indices count up from 0, the root, in the order of interning, so that a path's
+// index is larger than those of the paths above it. It is false for a handle that this dictionary did not make.
 func (d *Dictionary) Index(p Path) (uint32, bool) {
 	index := d.index(uint64(p))
 	return uint32(index), d.paths.has(index)

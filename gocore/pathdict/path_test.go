@@ -14,8 +14,8 @@ import (
 
 func TestPathRoundTrip(t *testing.T) {
 	d := open(t)
-	for _, s := range []string{"/", "/A", "/World/Cube", "/World", "/World/Cube.radius", "/A.rel", "/a b/ü/日本", "/...", "/.hidden/..x",
-		"/A/" + strings.Repeat("long", 300_000)} {
+	for _, s := range []string{"/", "/A", "/World/Cube", "/World", "/World/Cube.radius", "/A.rel", "/a b/ü/日本", "/...",
+		"/.hidden/..x", "/A/" + strings.Repeat("long", 300_000)} {
 		p := mustPath(t, d, s)
 		assert.NotZero(t, p)
 		assert.Equal(t, p, mustPath(t, d, s))
@@ -63,7 +63,7 @@ func TestUnknownPaths(t *testing.T) {
 		_, ok = d.Index(p)
 		assert.False(t, ok)
 		_, err = d.NewList([]Path{last, p})
-		assert.EqualError(t, err, fmt.Sprintf("Prim path handle was not found in this dictionary (entry 1, handle %d): intern the path first", p))
+		assert.ErrorContains(t, err, fmt.Sprintf("Prim path handle was not found in this dictionary (entry 1, handle %d)", p))
 	}
 	assert.Zero(t, d.PathAt(2))
 	assert.Zero(t, d.PathAt(1<<32-1))
@@ -88,16 +88,18 @@ func TestAncestorsAreInternedFirst(t *testing.T) {
 	}
 	tokens, err := d.PathTokens(leaf, []Token{99})
 	require.NoError(t, err)
-	assert.Equal(t, []Token{99, mustToken(t, d, "World"), mustToken(t, d, "Robot"), mustToken(t, d, "arm.angle")}, tokens)
+	world, robot, arm := mustToken(t, d, "World"), mustToken(t, d, "Robot"), mustToken(t, d, "arm.angle")
+	assert.Equal(t, []Token{99, world, robot, arm}, tokens)
 	assert.Equal(t, 4, d.PathCount())
 }
 
 func TestAllRoutesMakeTheSamePath(t *testing.T) {
 	d := open(t)
-	tokens := []Token{mustToken(t, d, "World"), mustToken(t, d, "Cube"), mustToken(t, d, "World"), mustToken(t, d, "Ball")}
+	world, cube, ball := mustToken(t, d, "World"), mustToken(t, d, "Cube"), mustToken(t, d, "Ball")
 	out := make([]Path, 4)
-	require.NoError(t, d.PathsFromTokens(tokens, []int{2, 0, 2, 0}, out))
-	assert.Equal(t, []Path{mustPath(t, d, "/World/Cube"), mustPath(t, d, "/"), mustPath(t, d, "/World/Ball"), mustPath(t, d, "/")}, out)
+	require.NoError(t, d.PathsFromTokens([]Token{world, cube, world, ball}, []int{2, 0, 2, 0}, out))
+	root := mustPath(t, d, "/")
+	assert.Equal(t, []Path{mustPath(t, d, "/World/Cube"), root, mustPath(t, d, "/World/Ball"), root}, out)
 	batch := make([]Path, 2)
 	require.NoError(t, d.Paths([]string{"/World/Ball", "/World/Cube"}, batch))
 	assert.Equal(t, []Path{out[2], out[0]}, batch)

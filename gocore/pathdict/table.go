@@ -9,8 +9,8 @@ import (
 
 // table is an open-addressing hash table from a 32-bit hash to the index of a record. A slot is hash<<32 | index+1, and 0
 // when it is empty. With the hash in the slot, a probe looks at a record only when it is all but certain to be the
-// right one. The table lies outside the Go heap, where large blocks get huge pages: a lookup in a large table misses the page
-// tables as much as the cache.
+// right one. The table lies outside the Go heap, where large blocks get huge pages: a lookup in a large table that misses
+// the cache misses the page tables too.
 type table struct {
 	block memory.Block
 	slots []uint64 // in block; at most half of them are used

@@ -7,14 +7,14 @@ import (
 	"ovstage/gocore/memory"
 )
 
-// chunkSize is what text is taken from the system in. Pages that no text reached cost nothing.
+// chunkSize is the size of the pieces that memory for text is taken in. Pages that no text reached cost nothing.
 const chunkSize = 1 << 20
 
 // span says where the bytes of a token lie.
 type span struct{ chunk, offset, length uint32 }
 
-// text stores strings in C memory, each followed by a NUL. Strings never move and are freed all at once. One
-// writer, under the dictionary's lock; readers need none, because a span is published after its bytes.
+// text stores non-empty strings in C memory, each followed by a NUL. They never move and are freed all at once. There is one
+// writer, under the dictionary's lock; readers need no lock, because a span is published after its bytes.
 type text struct {
 	chunks atomic.Pointer[[][]byte] // the readers' view of blocks
 	blocks []memory.Block
@@ -25,9 +25,6 @@ type text struct {
 
 // at returns a view of a stored string.
 func (t *text) at(s span) string {
-	if s.length == 0 {
-		return ""
-	}
 	return unsafe.String(&(*t.chunks.Load())[s.chunk][s.offset], s.length)
 }
 
@@ -56,7 +53,7 @@ func (t *text) grow(size int) error {
 		chunks[i] = block.Bytes()
 	}
 	t.chunks.Store(&chunks)
-	t.free, t.used, t.size = block.Bytes(), 0, t.size+int64(block.Capacity())
+	t.free, t.used, t.size = block.Bytes()[:size], 0, t.size+int64(block.Capacity())
 	return nil
 }
 

@@ -13,7 +13,8 @@ import (
 
 func TestTokenRoundTrip(t *testing.T) {
 	d := open(t)
-	for _, s := range []string{"radius", "omni:fabric:worldMatrix", "a", "/", "..", "with space", "größe", "日本", strings.Repeat("x", 100_000)} {
+	for _, s := range []string{"radius", "omni:fabric:worldMatrix", "a", "/", "..", "with space", "größe", "日本",
+		strings.Repeat("x", 100_000)} {
 		token := mustToken(t, d, s)
 		assert.NotZero(t, token)
 		assert.Equal(t, token, mustToken(t, d, s))

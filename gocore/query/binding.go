@@ -30,6 +30,7 @@ type Bindings struct {
 	all   map[*pathdict.List]*Binding
 	order []*Binding // by age, for eviction
 	held  int        // list positions that the cached bindings hold
+	epoch uint64     // the column's when they were made
 
 	// Resolved counts positions that were looked up one by one. It stands still in a steady frame.
 	Resolved *uint64
@@ -43,6 +44,10 @@ const (
 
 // Of returns where the column holds the prims of the list, without adding rows.
 func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error) {
+	if c.epoch != col.Epoch() {
+		c.Close()
+		c.epoch = col.Epoch()
+	}
 	if b := c.last; b != nil && b.list == list && b.current(col) {
 		return b, nil
 	}
@@ -61,59 +66,51 @@ func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error)
 	return b, nil
 }
 
-// Grow is Of for a write: prims without a row get one, in list order, and onNew is told their path indices. Nothing is
-// added when it fails.
-func (c *Bindings) Grow(col *column.Column, list *pathdict.List, onNew func(paths []uint32)) (*Binding, error) {
-	b, err := c.Of(col, list)
+// Grow is Of for a write: prims without a row get one, in list order; added lists their path indices. Nothing is added
+// when it fails.
+func (c *Bindings) Grow(col *column.Column, list *pathdict.List) (b *Binding, added []uint32, err error) {
+	b, err = c.Of(col, list)
 	if err != nil || len(b.missing) == 0 {
-		return b, err
+		return b, nil, err
 	}
-	added := make([]uint32, len(b.missing))
 	paths := list.Indices()
+	added = make([]uint32, len(b.missing))
 	for i, position := range b.missing {
 		added[i] = paths[position]
 	}
 	if !list.Unique() {
 		added = distinct(added)
 	}
-	grown, err := c.extend(col, b, added)
+	if len(added) == list.Len() {
+		grown := &Binding{list: list, rows: col.Add(added)}
+		c.replace(b, grown)
+		return grown, added, nil
+	}
+	index, err := memory.Alloc(4*list.Len(), memory.Indices)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	col.Append(added)
-	onNew(added)
-	c.drop(b)
-	c.add(grown)
-	return grown, nil
-}
-
-// extend resolves b's list as it will be once added paths are appended to the column.
-func (c *Bindings) extend(col *column.Column, b *Binding, added []uint32) (*Binding, error) {
-	start, n := col.Rows(), b.list.Len()
-	if b.rows.Len() == 0 && len(added) == n {
-		return &Binding{list: b.list, rows: column.Interval(start, n)}, nil
-	}
-	index, err := memory.Alloc(4*n, memory.Indices)
-	if err != nil {
-		return nil, err
-	}
-	rows := index.Uint32s(n)
+	start, _ := col.Add(added).Interval()
+	rows := index.Uint32s(list.Len())
 	b.each(func(position int, row uint32) { rows[position] = row })
 	if len(added) == len(b.missing) {
 		for i, position := range b.missing {
 			rows[position] = uint32(start + i)
 		}
 	} else {
-		fresh := make(map[uint32]uint32, len(added))
-		for i, path := range added {
-			fresh[path] = uint32(start + i)
-		}
 		for _, position := range b.missing {
-			rows[position] = fresh[b.list.Indices()[position]]
+			rows[position] = uint32(col.Row(paths[position]))
 		}
 	}
 	*c.Resolved += uint64(len(b.missing))
-	return &Binding{list: b.list, rows: column.Indexed(index, n)}, nil
+	grown := &Binding{list: list, rows: column.Indexed(index, list.Len())}
+	c.replace(b, grown)
+	return grown, added, nil
+}
+
+func (c *Bindings) replace(b, grown *Binding) {
+	c.drop(b)
+	c.add(grown)
 }
 
 // resolve looks every listed prim up.

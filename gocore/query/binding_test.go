@@ -43,8 +43,9 @@ func (b *bench) list(paths ...string) *pathdict.List {
 }
 
 func (b *bench) grow(list *pathdict.List) *Binding {
-	binding, err := b.bindings.Grow(b.column, list, func(paths []uint32) { b.added = append(b.added, paths...) })
+	binding, added, err := b.bindings.Grow(b.column, list)
 	require.NoError(b, err)
+	b.added = append(b.added, added...)
 	return binding
 }
 

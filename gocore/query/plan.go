@@ -14,7 +14,7 @@ type Plan struct {
 	Positions     memory.Block // or, when valid, these Count positions
 	Rows          column.Rows  // their rows, in the same order
 
-	// Pending lists rows of listed prims that have been written but hold no sealed state.
+	// Pending lists rows of listed prims that have been written but never sealed.
 	Pending []uint32
 }
 
@@ -50,7 +50,9 @@ func (b *Binding) makePlan(col *column.Column) (*Plan, error) {
 	at, of, n := positions.Uint32s(b.list.Len()), rows.Uint32s(b.list.Len()), 0
 	b.each(func(position int, row uint32) {
 		if !col.Live(int(row)) {
-			plan.Pending = append(plan.Pending, row)
+			if !col.Gone(int(row)) {
+				plan.Pending = append(plan.Pending, row)
+			}
 			return
 		}
 		at[n], of[n] = uint32(position), row

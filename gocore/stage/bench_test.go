@@ -80,10 +80,10 @@ func BenchmarkOnePercentBehindAReader(b *testing.B) {
 				some[i] = paths[index[i]]
 			}
 			part, rows := benchQuery(b, s, dict, some), make([]float3, len(some))
-			held := latest(b, s, q, name)
+			held := benchRead(b, s, q, name)
 			tick := func(ordinal uint64) {
 				write(b, s, part, name, ordinal, rows)
-				next := latest(b, s, q, name)
+				next := benchRead(b, s, q, name)
 				held.Release(dict)
 				held = next
 			}
@@ -107,7 +107,7 @@ func BenchmarkOnePercentBehindAReader(b *testing.B) {
 	}
 }
 
-func latest(b *testing.B, s *Stage, q QueryID, name pathdict.Token) *Group {
+func benchRead(b *testing.B, s *Stage, q QueryID, name pathdict.Token) *Group {
 	read, _, err := s.Read(q, []pathdict.Token{name}, Range{End: 1 << 60})
 	require.Nil(b, err)
 	g, err := s.FetchRead(read)
@@ -148,7 +148,7 @@ func BenchmarkReadWholeColumn(b *testing.B) {
 			s, dict, _, q, name := benchStage(b, n)
 			write(b, s, q, name, 1, make([]float3, n))
 			for b.Loop() {
-				latest(b, s, q, name).Release(dict)
+				benchRead(b, s, q, name).Release(dict)
 			}
 		})
 	}

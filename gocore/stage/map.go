@@ -111,7 +111,7 @@ func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *E
 		return e, wrap(err, "attribute %q", name)
 	}
 	var err *Error
-	if e.column, err = s.columnFor(desc.Attribute, q.Prims, e.schema); err != nil {
+	if e.column, err = s.columnFor(desc.Attribute, q.Prims, e.schema, ordinal); err != nil {
 		return e, err
 	}
 	return e, s.checkMode(q.Prims, desc.Mode)
@@ -128,11 +128,11 @@ func (s *Stage) existingDType(q query.Query, attr pathdict.Token, name string) (
 	}
 	var found *bound
 	for _, c := range a.columns {
-		b, err := c.bindings.Of(c.Column, q.Prims)
+		carried, err := c.carried(q.Prims)
 		if err != nil {
 			return tensor.DType{}, wrap(err, "attribute %q", name)
 		}
-		if b.Rows().Len() == 0 {
+		if !carried {
 			continue
 		}
 		if found != nil {
@@ -278,7 +278,7 @@ func (s *Stage) commit(m *session, adopt bool) *Error {
 		return err
 	}
 	var err *Error
-	if e.column, err = s.columnFor(e.name, e.prims, e.schema); err != nil {
+	if e.column, err = s.columnFor(e.name, e.prims, e.schema, m.ordinal); err != nil {
 		return err
 	}
 	block, failure := m.group.surrender(adopt)

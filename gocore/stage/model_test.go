@@ -22,11 +22,20 @@ type written struct {
 	ordinal uint64
 	seq     int
 	value   float3
+	gone    bool
 }
 
 func (m *model) write(path string, ordinal uint64, value float3) {
 	m.seq++
-	m.writes[path] = append(m.writes[path], written{ordinal, m.seq, value})
+	m.writes[path] = append(m.writes[path], written{ordinal, m.seq, value, false})
+}
+
+// remove records nothing for a prim that holds no value at the ordinal.
+func (m *model) remove(path string, ordinal uint64) {
+	if _, ok := m.at(path, ordinal); ok {
+		m.seq++
+		m.writes[path] = append(m.writes[path], written{ordinal, m.seq, float3{}, true})
+	}
 }
 
 // at is the newest value at or below an ordinal, ties by submission.
@@ -37,10 +46,16 @@ func (m *model) at(path string, ordinal uint64) (value float3, ok bool) {
 			best, ok = w, true
 		}
 	}
-	return best.value, ok
+	return best.value, ok && !best.gone
 }
 
-// Random writes, maps, aborts, seals and long-held snapshots, compared with the model after every seal. Lists are random
+// exists tells whether the newest state of a prim is a value.
+func (m *model) exists(path string) bool {
+	_, ok := m.at(path, latest)
+	return ok
+}
+
+// Random writes, deletes, maps, aborts, seals and long-held snapshots, compared with the model after every seal. Lists are random
 // subsets, in random order, some with duplicates; ordinals come out of order.
 func TestStageAgainstModel(t *testing.T) {
 	for seed := range uint64(60) {
@@ -84,7 +99,9 @@ func (p *play) run(steps int) {
 		switch n := p.random.IntN(100); {
 		case n < 45:
 			p.writeSome()
-		case n < 60:
+		case n < 50:
+			p.deleteSome()
+		case n < 62:
 			p.openSome()
 		case n < 75:
 			p.closeSome()
@@ -164,6 +181,19 @@ func (p *play) writeSparsely() {
 	require.Nil(p.T, p.tryWrite(p.query(paths...), "p", ordinal, sparse))
 }
 
+func (p *play) deleteSome() {
+	paths, ordinal := p.some(), p.ordinal()
+	names := []pathdict.Token{p.token("p")}
+	if p.random.IntN(2) == 0 {
+		names = nil // whole prims
+	}
+	_, err := p.DeleteAttributes(p.query(paths...), names, ordinal)
+	require.Nil(p.T, err)
+	for _, path := range paths {
+		p.model.remove(path, ordinal)
+	}
+}
+
 func (p *play) openSome() {
 	paths, ordinal, initial := p.some(), p.ordinal(), Initial(p.random.IntN(3))
 	m := p.mapFloat3(p.query(paths...), "p", ordinal, initial)
@@ -233,6 +263,12 @@ func (p *play) sealTo(floor uint64) {
 	p.model.floor = floor
 	p.compare(p.pool)
 	p.compare(p.some())
+	for _, path := range p.pool {
+		token, err := p.dict.Path(path)
+		require.NoError(p.T, err)
+		index, _ := p.dict.Index(token)
+		require.Equal(p.T, p.model.exists(path), p.exists(index), "prim %s exists", path)
+	}
 }
 
 // compare reads the latest state of a list and holds some of the groups for the rest of the play.

@@ -37,11 +37,11 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 	for name, a := range s.attributes {
 		carried := false
 		for _, c := range a.columns {
-			b, err := c.bindings.Of(c.Column, q.Prims)
+			found, err := c.carried(q.Prims)
 			if err != nil {
 				return nil, 0, wrap(err, "query %d", id)
 			}
-			carried = carried || b.Rows().Len() > 0
+			carried = carried || found
 		}
 		if carried {
 			attributes = append(attributes, name)

@@ -104,7 +104,7 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint6
 		if err != nil {
 			return wrap(err, "attribute %q", s.text(name))
 		}
-		if row, at, found := c.FirstUnsealed(plan.Pending, end); len(plan.Pending) > 0 && found {
+		if row, at, found := c.FirstUnsealed(a.unserved(c, plan.Pending), end); found {
 			return errorf(WriteFloorViolation,
 				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
 				s.text(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
@@ -114,6 +114,19 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint6
 		}
 	}
 	return nil
+}
+
+// unserved returns those of the pending rows whose prims no other column of the attribute has sealed state for.
+func (a *attribute) unserved(c *bound, pending []uint32) []uint32 {
+	if len(pending) == 0 || len(a.columns) == 1 {
+		return pending
+	}
+	return slices.DeleteFunc(slices.Clone(pending), func(row uint32) bool {
+		return slices.ContainsFunc(a.columns, func(o *bound) bool {
+			other := o.Row(c.Path(int(row)))
+			return o != c && other >= 0 && (o.Live(other) || o.Gone(other))
+		})
+	})
 }
 
 // group describes what a plan covers. It costs nothing per row.

@@ -77,6 +77,7 @@ type entry struct {
 	column *bound // nil until it is created
 	block  memory.Block
 	rows   column.Rows
+	added  []uint32 // path indices that got their first row
 }
 
 // judge refuses what can't be written and finds the column. It changes nothing.
@@ -108,7 +109,7 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 	if err := s.checkMode(e.prims, mode); err != nil || e.prims.Len() == 0 {
 		return e, err
 	}
-	e.column, err = s.columnFor(e.name, e.prims, e.schema)
+	e.column, err = s.columnFor(e.name, e.prims, e.schema, ordinal)
 	return e, err
 }
 
@@ -195,7 +196,7 @@ func flatHint(v tensor.View, rows, prims int) string {
 
 // columnFor returns the column that takes values of a schema for the prims, or nil when a new one is needed. The
 // schema of a prim's attribute never changes: another dtype, kind or role for a prim that has a value is refused.
-func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema column.Schema) (*bound, *Error) {
+func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, *Error) {
 	a := s.attributes[name]
 	if a == nil {
 		return nil, nil
@@ -215,16 +216,40 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 		if c == fits {
 			continue
 		}
-		b, err := c.bindings.Of(c.Column, prims)
+		carried, err := c.carried(prims)
 		if err != nil {
 			return nil, wrap(err, "attribute %q", s.text(name))
 		}
-		if b.Rows().Len() > 0 {
+		if carried {
 			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s; delete the attribute first to change its schema",
 				s.text(name), schema, c.Schema())
 		}
+		if rows, err := c.rowsOf(prims); err != nil {
+			return nil, wrap(err, "attribute %q", s.text(name))
+		} else if c.Above(rows, ordinal) {
+			return nil, errorf(InvalidArgument, "attribute %q: %s at ordinal %d lies below a delete of the %s; write it above the delete",
+				s.text(name), schema, ordinal, c.Schema())
+		}
 	}
 	return fits, nil
+}
+
+// carried reports whether any of the prims holds a value in the column, in its newest state.
+func (c *bound) carried(prims *pathdict.List) (bool, error) {
+	rows, err := c.rowsOf(prims)
+	if err != nil || rows.Len() == 0 || !c.Deletes() {
+		return rows.Len() > 0, err
+	}
+	return rows.Any(c.Alive(latest)), nil
+}
+
+// rowsOf returns the rows of those prims that have one.
+func (c *bound) rowsOf(prims *pathdict.List) (column.Rows, error) {
+	b, err := c.bindings.Of(c.Column, prims)
+	if err != nil {
+		return column.Rows{}, err
+	}
+	return b.Rows(), nil
 }
 
 // accepts reports whether values of schema may go into a column: same layout, and a role that does not contradict.
@@ -304,33 +329,59 @@ func (s *Stage) bind(e *entry) *Error {
 		e.column = &bound{Column: column.New(e.schema), bindings: query.Bindings{Resolved: &s.resolved}}
 		a.columns = append(a.columns, e.column)
 	}
-	b, err := e.column.bindings.Grow(e.column.Column, e.prims, s.carry)
+	b, added, err := e.column.bindings.Grow(e.column.Column, e.prims)
 	if err != nil {
 		return wrap(err, "attribute %q", s.text(e.name))
 	}
-	e.rows = b.Rows()
+	e.rows, e.added = b.Rows(), added
 	return nil
 }
 
-// record hands the block over to the column.
+// record hands the block over to the column and counts the prims that carry the attribute from now on.
 func (s *Stage) record(e entry, ordinal uint64) {
 	if e.column.Schema().Semantic == 0 {
 		e.column.Stamp(e.schema.Semantic)
 	}
-	e.column.Write(e.rows, ordinal, e.block)
-	if a := s.known(e.name); !a.queued {
+	if e.column.Deletes() {
+		before := e.column.Alive(latest)
+		e.column.Write(e.rows, ordinal, e.block)
+		s.carry(e.column, e.column.Alive(latest).Without(before), +1)
+	} else {
+		e.column.Write(e.rows, ordinal, e.block)
+		s.count(e.added, +1)
+	}
+	s.queue(s.known(e.name))
+}
+
+// latest is above every ordinal: the newest state, whatever its ordinal.
+const latest = ^uint64(0)
+
+// queue notes that an attribute has something to seal.
+func (s *Stage) queue(a *attribute) {
+	if !a.queued {
 		a.queued = true
 		s.unsealed = append(s.unsealed, a)
 	}
 }
 
-// carry counts one more attribute on each prim.
-func (s *Stage) carry(paths []uint32) {
+// carry counts an attribute on, or off, the prims of rows.
+func (s *Stage) carry(c *bound, rows []uint32, change int) {
+	for i, row := range rows {
+		rows[i] = c.Path(int(row))
+	}
+	s.count(rows, change)
+}
+
+// count changes the number of attributes that each prim carries.
+func (s *Stage) count(paths []uint32, change int) {
+	if len(paths) == 0 {
+		return
+	}
 	if highest := int(slices.Max(paths)); highest >= len(s.prims) {
 		s.prims = append(s.prims, make([]uint32, highest+1-len(s.prims))...)
 	}
 	for _, path := range paths {
-		s.prims[path]++
+		s.prims[path] += uint32(change)
 	}
 }
 

@@ -1,0 +1,63 @@
+package column
+
+import "math/bits"
+
+// bitmap has one bit a row. A nil bitmap has no bit set.
+type bitmap []uint64
+
+func newBitmap(rows int) bitmap { return make(bitmap, (rows+63)/64) }
+
+func (b bitmap) has(row int) bool { return row/64 < len(b) && b[row/64]>>(row%64)&1 == 1 }
+
+func (b bitmap) set(row int) { b[row/64] |= 1 << (row % 64) }
+
+func (b bitmap) clear(row int) { b[row/64] &^= 1 << (row % 64) }
+
+// fill sets the bits of [from, to), whole words at a time.
+func (b bitmap) fill(from, to int) {
+	for from < to && from%64 != 0 {
+		b.set(from)
+		from++
+	}
+	for ; from+64 <= to; from += 64 {
+		b[from/64] = ^uint64(0)
+	}
+	for ; from < to; from++ {
+		b.set(from)
+	}
+}
+
+func (b bitmap) count() (n int) {
+	for _, word := range b {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// reach returns a bitmap with room for rows.
+func (b bitmap) reach(rows int) bitmap {
+	for len(b) < (rows+63)/64 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// Set is a set of rows.
+type Set struct{ bits bitmap }
+
+// Has reports whether the set holds a row.
+func (s Set) Has(row int) bool { return s.bits.has(row) }
+
+// Without returns the rows of s that are not in o, ascending.
+func (s Set) Without(o Set) []uint32 {
+	var rows []uint32
+	for i, word := range s.bits {
+		if i < len(o.bits) {
+			word &^= o.bits[i]
+		}
+		for ; word != 0; word &= word - 1 {
+			rows = append(rows, uint32(64*i+bits.TrailingZeros64(word)))
+		}
+	}
+	return rows
+}

@@ -1,0 +1,157 @@
+package stage
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"ovstage/gocore/pathdict"
+)
+
+func (f *fixture) delete(q QueryID, ordinal uint64, names ...string) *Error {
+	tokens := make([]pathdict.Token, len(names))
+	for i, name := range names {
+		tokens[i] = f.token(name)
+	}
+	_, err := f.DeleteAttributes(q, tokens, ordinal)
+	return err
+}
+
+func TestDeleteIsSeenAtItsOrdinal(t *testing.T) {
+	f := newFixture(t)
+	all, b := f.query("/a", "/b"), f.query("/b")
+	f.write(all, "p", 1, many(1, 2)...)
+	f.seal(1)
+	held := f.group(all, "p", 1)
+	require.Nil(t, f.delete(b, 3, "p"))
+	assert.Equal(t, many(1, 2), f.read(all, "p", 2))
+	f.seal(3)
+	after := f.group(all, "p", 3)
+	assert.Equal(t, many(1), rows[float3](after))
+	assert.Greater(t, after.Generation, held.Generation)
+	assert.Equal(t, many(1, 2), rows[float3](held), "a snapshot keeps the deleted row")
+	assert.Empty(t, f.groups(b, "p", 3))
+}
+
+func TestRewriteAfterDelete(t *testing.T) {
+	f := newFixture(t)
+	all, b := f.query("/a", "/b"), f.query("/b")
+	f.write(all, "p", 1, many(1, 2)...)
+	f.seal(1)
+	require.Nil(t, f.delete(b, 2, "p"))
+	f.write(b, "p", 2, one(20)) // the same ordinal: order of submission
+	f.seal(2)
+	assert.Equal(t, many(1, 20), f.read(all, "p", 2))
+	require.Nil(t, f.delete(b, 3, "p"))
+	f.seal(3)
+	f.write(b, "p", 4, one(40))
+	assert.Equal(t, many(1), f.read(all, "p", 4), "sealed as deleted and rewritten above the floor: no row, no failure")
+	f.seal(4)
+	assert.Equal(t, many(1, 40), f.read(all, "p", 4))
+}
+
+func TestDeletingWhatIsAbsentRecordsNothing(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a")
+	require.Nil(t, f.delete(q, 5, "p"))
+	require.Nil(t, f.delete(q, 5))
+	f.write(q, "p", 3, one(3))
+	f.seal(5)
+	assert.Equal(t, many(3), f.read(q, "p", 5), "the delete found nothing at or below its ordinal")
+}
+
+func TestDeletingThePrim(t *testing.T) {
+	f := newFixture(t)
+	a, both := f.query("/a"), f.query("/a", "/b")
+	f.write(both, "p", 1, many(1, 2)...)
+	f.write(both, "q", 1, many(3, 4)...)
+	f.seal(1)
+	require.Nil(t, f.delete(a, 2))
+	attributes, _, err := f.QueryResult(a)
+	require.Nil(t, err)
+	assert.Empty(t, attributes)
+	_, err = f.Write(a, []Write{{f.token("p"), payload(float3Type, many(9))}}, 3, Insert)
+	assert.Nil(t, err, "the prim is gone, so INSERT creates it")
+	f.seal(2)
+	assert.Equal(t, many(4), f.read(both, "q", 2))
+}
+
+func TestDeleteForgetsTheSchema(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a")
+	f.write(q, "p", 1, one(1))
+	f.seal(1)
+	require.Nil(t, f.delete(q, 4, "p"))
+	require.Nil(t, f.tryWrite(q, "p", 6, scalars(6)))
+	err := f.tryWrite(q, "p", 3, scalars(3))
+	require.NotNil(t, err, "another schema below the delete would have two values at once")
+	assert.Contains(t, err.Text, "below a delete")
+	assert.Equal(t, many(1), f.read(q, "p", 6), "the unsealed rewrite does not veto the sealed value")
+	f.seal(4)
+	assert.Empty(t, f.groups(q, "p", 4))
+	f.seal(6)
+	assert.Equal(t, []float32{6}, f.floats(q, "p", 6))
+}
+
+func TestDeleteRefusals(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a")
+	f.write(q, "p", 1, one(1))
+	f.seal(3)
+	assert.Equal(t, WriteFloorViolation, f.delete(q, 3, "p").Code)
+	assert.Equal(t, WriteFloorViolation, f.delete(q, 3, "other").Code, "also where the prim lacks it")
+	assert.Equal(t, WriteFloorViolation, f.delete(q, 3).Code)
+	assert.Nil(t, f.delete(f.query("/absent"), 3), "a whole-prim delete is judged by what the prim carries")
+	assert.Equal(t, NotSupported, f.delete(q, 4, "usd-path").Code)
+	assert.Equal(t, many(1), f.read(q, "p", 3))
+}
+
+func TestMapOverDeletedPrims(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a", "/b")
+	f.write(q, "p", 1, many(1, 2)...)
+	f.seal(1)
+	require.Nil(t, f.delete(f.query("/a"), 2, "p"))
+	m := f.mapFloat3(q, "p", 3, Current)
+	assert.Equal(t, []float3{{}, one(2)}, m.values())
+	m.values()[0] = one(9)
+	require.Nil(t, m.unmap())
+	f.seal(3)
+	assert.Equal(t, many(9, 2), f.read(q, "p", 3))
+}
+
+// Prims that are spawned and deleted all the time do not grow the column, and snapshots of them stay whole.
+func TestSpawnAndDeleteChurn(t *testing.T) {
+	f := newFixture(t)
+	spawned := func(ordinal uint64) []string {
+		paths := make([]string, 200)
+		for i := range paths {
+			paths[i] = fmt.Sprintf("/spawn%d/p%d", ordinal, i)
+		}
+		return paths
+	}
+	base := f.query("/base")
+	f.write(base, "p", 1, one(1))
+	var size uint64
+	var held *Group
+	for ordinal := uint64(1); ordinal < 200; ordinal++ {
+		q := f.query(spawned(ordinal)...)
+		values := make([]float3, 200)
+		for i := range values {
+			values[i] = one(float32(ordinal))
+		}
+		f.write(q, "p", ordinal, values...)
+		f.seal(ordinal)
+		g := f.group(q, "p", ordinal)
+		require.Equal(t, values, rows[float3](g))
+		if ordinal == 50 {
+			held, size = g, f.Counters().BytesColumns
+		}
+		require.Nil(t, f.delete(q, ordinal+1))
+	}
+	assert.LessOrEqual(t, f.Counters().BytesColumns, 2*size)
+	assert.Equal(t, one(50), rows[float3](held)[199])
+	assert.Equal(t, many(1), f.read(base, "p", 200))
+}
