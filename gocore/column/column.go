@@ -59,6 +59,7 @@ type Column struct {
 // deleted are marked as gone, the others have never been sealed.
 type state struct {
 	block   memory.Block
+	arena   Arena // array columns: what the spans in block point into
 	extent  int
 	rows    int    // live rows; equal to extent when there are no holes
 	live    bitmap // nil without holes
@@ -71,6 +72,7 @@ type record struct {
 	ordinal uint64
 	rows    Rows
 	block   memory.Block
+	arena   Arena // array columns
 }
 
 func (r record) tombstone() bool { return !r.block.Valid() }
@@ -86,7 +88,11 @@ type buffer struct {
 
 // New returns an empty column.
 func New(schema Schema) *Column {
-	return &Column{schema: schema, width: schema.DType.Size()}
+	c := &Column{schema: schema, width: schema.DType.Size()}
+	if schema.Array {
+		c.width = SpanSize
+	}
+	return c
 }
 
 // Schema returns the schema.
@@ -95,7 +101,7 @@ func (c *Column) Schema() Schema { return c.schema }
 // Stamp records a role on a column that was created without one.
 func (c *Column) Stamp(role tensor.Semantic) { c.schema.Semantic = role }
 
-// Width is the number of bytes of a row.
+// Width is the number of bytes of a row; of its span in an array column.
 func (c *Column) Width() int { return c.width }
 
 // Rows is the number of rows that exist, sealed or not.
@@ -139,8 +145,14 @@ func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
 // own to rows. It costs nothing per row. Records that this one makes unobservable, writes of the same ordinal to rows
 // that it rewrites, go at once, so that a client that rewrites an unsealed ordinal for ever does not pile up buffers.
 func (c *Column) Write(rows Rows, ordinal uint64, block memory.Block) {
+	c.WriteArrays(rows, ordinal, block, Arena{})
+}
+
+// WriteArrays is Write for an array column: block holds the spans of rows in arena, which it takes over as well.
+func (c *Column) WriteArrays(rows Rows, ordinal uint64, block memory.Block, arena Arena) {
 	if rows.Len() == 0 {
 		block.Release()
+		arena.Block.Release()
 		return
 	}
 	at := len(c.records)
@@ -154,7 +166,7 @@ func (c *Column) Write(rows Rows, ordinal uint64, block memory.Block) {
 			at--
 		}
 	}
-	c.records = slices.Insert(c.records, at, record{ordinal: ordinal, rows: rows.Retain(), block: block})
+	c.records = slices.Insert(c.records, at, record{ordinal, rows.Retain(), block, arena})
 }
 
 // Delete adds a tombstone for rows, each of which holds a value at the ordinal. It adds a reference of its own to rows.
@@ -171,6 +183,7 @@ func (c *Column) dismiss(r record) {
 		c.tombstones--
 		return
 	}
+	r.arena.Block.Release()
 	c.retire(r.block, true)
 }
 
@@ -179,12 +192,9 @@ const lookBack = 64
 
 // Bytes is the memory that the column holds, reusable buffers included.
 func (c *Column) Bytes() int {
-	total := 0
-	if c.sealed.block.Valid() {
-		total = c.sealed.block.Capacity()
-	}
+	total := c.sealed.block.Capacity() + c.sealed.arena.Block.Capacity() // no block has none
 	for _, r := range c.records {
-		total += r.block.Capacity() // 0 for a tombstone
+		total += r.block.Capacity() + r.arena.Block.Capacity()
 	}
 	for _, b := range c.retired {
 		total += b.block.Capacity()
@@ -194,12 +204,12 @@ func (c *Column) Bytes() int {
 
 // Close gives every buffer back; readers keep those that they hold.
 func (c *Column) Close() {
-	if c.sealed.block.Valid() {
-		c.sealed.block.Release()
-	}
+	c.sealed.block.Release()
+	c.sealed.arena.Block.Release()
 	for _, r := range c.records {
 		r.rows.Release()
-		r.block.Release() // no block stays no block
+		r.block.Release()
+		r.arena.Block.Release()
 	}
 	for _, b := range c.retired {
 		b.forget()
@@ -211,6 +221,7 @@ func (c *Column) Close() {
 // Snapshot is the sealed state as a reader gets it.
 type Snapshot struct {
 	Block      memory.Block // not retained; invalid while nothing is sealed
+	Arena      memory.Block // array columns: what the spans in Block point into; not retained
 	Extent     int          // rows in Block
 	Ordinal    uint64       // upper bound of the changes in it
 	Generation uint64       // rises when rows are added or removed
@@ -218,7 +229,7 @@ type Snapshot struct {
 
 // Sealed returns the sealed state.
 func (c *Column) Sealed() Snapshot {
-	return Snapshot{c.sealed.block, c.sealed.extent, c.sealed.ordinal, c.generation}
+	return Snapshot{c.sealed.block, c.sealed.arena.Block, c.sealed.extent, c.sealed.ordinal, c.generation}
 }
 
 // Generation rises whenever the set of sealed rows changes.
@@ -258,6 +269,11 @@ func (c *Column) Alive(ordinal uint64) Set {
 
 // Dense reports whether every row below n has sealed state.
 func (c *Column) Dense(n int) bool { return c.sealed.live == nil && n <= c.sealed.extent }
+
+// Newest reports whether a payload for rows at an ordinal would replace everything and be the last to do so.
+func (c *Column) Newest(rows Rows, ordinal uint64) bool {
+	return rows.covers(len(c.paths)) && (len(c.records) == 0 || c.records[len(c.records)-1].ordinal <= ordinal)
+}
 
 // Above reports whether an unsealed write or delete above an ordinal names any of rows.
 func (c *Column) Above(rows Rows, ordinal uint64) bool {

@@ -147,3 +147,55 @@ func TestTableFindsRowsAndRuns(t *testing.T) {
 	c.Add([]uint32{7})
 	assert.Equal(t, 1000, c.Row(7))
 }
+
+func arrays(t *testing.T, rows ...[]byte) (memory.Block, Arena) {
+	spans, err := memory.Alloc(SpanSize*len(rows), memory.Columns)
+	require.NoError(t, err)
+	var arena Arena
+	arena.Block, err = memory.Alloc(64*len(rows), memory.Columns)
+	require.NoError(t, err)
+	for i, row := range rows {
+		Spans(spans, len(rows))[i] = Span{uint64(arena.Used), uint64(len(row))}
+		arena.Used += copy(arena.Block.Bytes()[arena.Used:], row)
+	}
+	return spans, arena
+}
+
+func sealedArrays(c *Column) (values []string) {
+	for _, span := range Spans(c.Sealed().Block, c.Sealed().Extent) {
+		values = append(values, string(span.of(c.sealed.arena)))
+	}
+	return values
+}
+
+// Versions of an array column share an arena: a reader's bytes stay while later rows are appended, and the arena moves
+// when it is full.
+func TestArrayColumnSharesItsArena(t *testing.T) {
+	c := New(Schema{DType: tensor.DType{Code: tensor.UInt, Bits: 8, Lanes: 1}, Array: true})
+	t.Cleanup(c.Close)
+	c.Add([]uint32{1, 2, 3})
+	write := func(ordinal uint64, rows Rows, values ...[]byte) {
+		spans, arena := arrays(t, values...)
+		c.WriteArrays(rows, ordinal, spans, arena)
+		require.NoError(t, c.Seal(ordinal))
+	}
+	write(1, Interval(0, 3), []byte("one"), nil, []byte("three"))
+	assert.Equal(t, []string{"one", "", "three"}, sealedArrays(c))
+	held, spans := c.Sealed().Arena.Retain(), Spans(c.Sealed().Block, 3)[2]
+	moves := map[memory.Block]bool{}
+	for i := range uint64(200) {
+		write(2+i, Interval(1, 1), []byte("second"))
+		moves[c.Sealed().Arena] = true
+	}
+	assert.Equal(t, []string{"one", "second", "three"}, sealedArrays(c))
+	assert.Equal(t, "three", string(spans.of(Arena{Block: held})))
+	held.Release()
+	assert.Greater(t, len(moves), 1)
+	assert.Less(t, c.Bytes(), 8<<10, "values that nobody sees any more do not pile up")
+
+	pending, arena := arrays(t, []byte("late"))
+	c.WriteArrays(indexed(t, 0), 500, pending, arena)
+	c.Delete(indexed(t, 2), 400)
+	assert.Equal(t, [][]byte{[]byte("one"), []byte("second"), nil}, c.Values(Interval(0, 3), 450))
+	assert.Equal(t, []byte("late"), c.Values(Interval(0, 3), 500)[0])
+}

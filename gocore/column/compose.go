@@ -13,7 +13,7 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 		return nil
 	}
 	if len(c.upTo(ordinal)) == 0 && c.Dense(rows.End()) {
-		rows.gather(dst, c.sealed.block.Bytes(), c.width)
+		rows.Gather(dst, c.sealed.block.Bytes(), c.width)
 		memory.Copied(rows.Len() * c.width)
 		return nil
 	}
@@ -23,7 +23,7 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 	}
 	defer whole.Release()
 	c.compose(whole.Bytes()[:rows.End()*c.width], 0, rows.End(), ordinal)
-	rows.gather(dst, whole.Bytes(), c.width)
+	rows.Gather(dst, whole.Bytes(), c.width)
 	memory.Copied(rows.Len() * c.width)
 	return nil
 }

@@ -135,8 +135,8 @@ func (r Rows) scatter(dst, src []byte, width int) {
 	copy(dst[r.start*width:r.end*width], src)
 }
 
-// gather packs the named rows of src into dst.
-func (r Rows) gather(dst, src []byte, width int) {
+// Gather packs the named rows of src into dst.
+func (r Rows) Gather(dst, src []byte, width int) {
 	if r.index.Valid() {
 		tensor.GatherRows(dst, src, r.List(), width)
 		return

@@ -31,6 +31,15 @@ func (c *Column) Seal(floor uint64) error {
 	if err != nil {
 		return err
 	}
+	replaced := adopt >= 0
+	if c.schema.Array {
+		moved, err := c.foldArrays(target, folded, adopt, extent)
+		if err != nil {
+			target.Release()
+			return err
+		}
+		replaced = replaced || moved
+	}
 	for _, r := range folded[adopt+1:] {
 		if r.tombstone() {
 			continue
@@ -38,8 +47,25 @@ func (c *Column) Seal(floor uint64) error {
 		r.rows.scatter(target.Bytes(), r.block.Bytes(), c.width)
 		memory.Copied(r.rows.Len() * c.width)
 	}
-	c.publish(target, folded, adopt, extent)
+	c.publish(target, folded, replaced, extent)
 	return nil
+}
+
+// foldArrays appends the values of the records to the sealed arena, or to that of the adopted record, and installs it. It
+// reports whether every span was rewritten.
+func (c *Column) foldArrays(target memory.Block, folded []record, adopt, extent int) (moved bool, err error) {
+	arena, live := c.sealed.arena, func(row int) bool { return c.Live(row) }
+	if adopt >= 0 {
+		arena, live = folded[adopt].arena, func(row int) bool { return row < folded[adopt].rows.End() }
+	}
+	arena, moved, err = c.room(target, folded[adopt+1:], arena, live, extent)
+	if err != nil {
+		return false, err
+	}
+	arena.fold(folded[adopt+1:])
+	c.sealed.arena.Block.Release()
+	c.sealed.arena = arena
+	return moved, nil
 }
 
 // target returns the buffer that will hold the new sealed state, already holding what precedes folded[adopt+1:], and
@@ -52,7 +78,7 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 		if !brings(folded[adopt+1:]) {
 			return b.Retain(), nil // nothing will be scattered into it
 		}
-		if b.Refs() == 1 && b.Capacity() >= size {
+		if b.Refs() == 1 && !b.Foreign() && b.Capacity() >= size {
 			clear(b.Bytes()[used:size])
 			return b.Retain(), nil
 		}
@@ -65,7 +91,7 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 	if !brings(folded) {
 		return old.Retain(), nil // only deletes: the bytes stay as they are
 	}
-	if old.Refs() == 1 && old.Capacity() >= size {
+	if old.Refs() == 1 && !old.Foreign() && old.Capacity() >= size {
 		clear(old.Bytes()[used:size])
 		return old.Retain(), nil
 	}
@@ -107,7 +133,7 @@ func (c *Column) copied(b memory.Block, used, size int) (memory.Block, error) {
 
 // publish installs target as the sealed buffer and brings the books up to date: which rows are live, which rows the
 // reusable buffers are behind by, and which records are gone. It takes over the reference to target.
-func (c *Column) publish(target memory.Block, folded []record, adopt, extent int) {
+func (c *Column) publish(target memory.Block, folded []record, replaced bool, extent int) {
 	if c.sealed.follow(folded) {
 		c.generation++
 	}
@@ -130,14 +156,15 @@ func (c *Column) publish(target memory.Block, folded []record, adopt, extent int
 	for i := range c.retired {
 		for _, r := range folded {
 			if !r.tombstone() {
-				c.retired[i].fallBehind(r.rows, extent, adopt >= 0)
+				c.retired[i].fallBehind(r.rows, extent, replaced)
 			}
 		}
 	}
 	for _, r := range folded {
 		if r.block == target {
 			r.rows.Release()
-			r.block.Release() // its own reference became the column's
+			r.arena.Block.Release() // the column has references of its own
+			r.block.Release()
 		} else {
 			c.dismiss(r)
 		}
@@ -174,7 +201,7 @@ const minReclaim = 256
 // Two are kept: a reader that always holds one snapshot and a writer that is one ahead then never need a fresh buffer.
 // stale says that the bytes are not an earlier sealed state.
 func (c *Column) retire(b memory.Block, stale bool) {
-	if b.Capacity() < len(c.paths)*c.width {
+	if b.Foreign() || b.Capacity() < len(c.paths)*c.width {
 		b.Release()
 		return
 	}

@@ -13,7 +13,6 @@ package memory
 #cgo LDFLAGS: -lpthread
 #cgo nocallback ov_block_alloc
 #cgo nocallback ov_block_alloc_zeroed
-#cgo nocallback ov_block_retire
 #cgo nocallback ov_block_detach
 #include "ov_block.h"
 */
@@ -169,6 +168,9 @@ func (b Block) Uint32s(n int) []uint32 {
 	}
 	return unsafe.Slice((*uint32)(b.Pointer()), n)
 }
+
+// Foreign reports whether the bytes belong to somebody else: they are read, never written to and never recycled.
+func (b Block) Foreign() bool { return b.p != nil && b.p.give_back != nil }
 
 // Pointer returns the address of the first byte, nil for no block.
 func (b Block) Pointer() unsafe.Pointer {

@@ -22,7 +22,7 @@
 #define LARGE_FROM (64 * MIB)    /* a class of blocks this large ... */
 #define LARGE_KEPT 2             /* ... keeps only these: the two buffers that a steadily rewritten column alternates between */
 
-enum { KIND_HEAP, KIND_MAPPING };
+enum { KIND_HEAP, KIND_MAPPING, KIND_FOREIGN };
 
 /* ---- counters and the fork guard ---- */
 
@@ -288,6 +288,21 @@ ov_block *ov_block_alloc(uint64_t size, uint32_t purpose) { return allocate(size
 
 ov_block *ov_block_alloc_zeroed(uint64_t size, uint32_t purpose) { return allocate(size, purpose, 1); }
 
+ov_block *ov_block_foreign(void *data, uint64_t size, uint32_t purpose, void (*give_back)(void *owner), void *owner)
+{
+    if (is_forked() || purpose >= OV_PURPOSES)
+        return NULL;
+    ov_block *block = calloc(1, sizeof *block);
+    if (block == NULL)
+        return NULL;
+    block->kind = KIND_FOREIGN;
+    block->data = data;
+    block->capacity = size;
+    block->give_back = give_back;
+    block->owner = owner;
+    return issue(block, size, purpose);
+}
+
 void ov_block_retain(ov_block *block) { (void)__atomic_fetch_add(&block->refs, 1, __ATOMIC_RELAXED); }
 
 void ov_block_release(ov_block *block)
@@ -304,7 +319,10 @@ void ov_block_retire(ov_block *block)
     add(&ov_memory_totals.live_bytes[block->purpose], -(int64_t)block->size);
     add(&ov_memory_totals.live_blocks[block->purpose], -1);
     /* A hollow block has no warm pages to offer, and would hide one that has. */
-    if (block->hollow)
+    if (block->kind == KIND_FOREIGN) {
+        block->give_back(block->owner);
+        free(block);
+    } else if (block->hollow)
         destroy(block);
     else
         pool_put(block);

@@ -44,11 +44,13 @@ typedef struct ov_block {
     uint32_t purpose;
 
     /* the allocator's own, from here on */
-    uint32_t kind;       /* from malloc, or a mapping of its own */
+    uint32_t kind;       /* from malloc, a mapping of its own, or somebody else's memory */
     uint32_t size_class; /* index of its free list */
     uint32_t hollow;     /* its pages were moved away by a detach */
     struct ov_block *newer, *older;            /* pooled: all free blocks, by the time of their release */
     struct ov_block *class_newer, *class_older; /* pooled: those of one size class */
+    void (*give_back)(void *owner);             /* somebody else's memory: how to let go of it */
+    void *owner;
 } ov_block;
 
 /* A block of `size` bytes with unspecified contents (often a recycled one's). NULL: out of memory. */
@@ -57,6 +59,13 @@ ov_block *ov_block_alloc(uint64_t size, uint32_t purpose);
 /* As ov_block_alloc, all `capacity` bytes zero. From 4 MiB up the zeros come from the system, page by page at first touch,
  * so that the call costs the same at any size. */
 ov_block *ov_block_alloc_zeroed(uint64_t size, uint32_t purpose);
+
+/*
+ * A block over `size` bytes at `data` that belong to somebody else, who neither writes to nor frees them before
+ * `give_back(owner)` runs: once, with the last reference, on whatever thread drops it and with locks of this library held,
+ * so that it must not call back into the library. NULL: out of memory, and `give_back` is not called.
+ */
+ov_block *ov_block_foreign(void *data, uint64_t size, uint32_t purpose, void (*give_back)(void *owner), void *owner);
 
 void ov_block_retain(ov_block *block);
 

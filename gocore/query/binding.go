@@ -92,7 +92,7 @@ func (c *Bindings) Grow(col *column.Column, list *pathdict.List) (b *Binding, ad
 	}
 	start, _ := col.Add(added).Interval()
 	rows := index.Uint32s(list.Len())
-	b.each(func(position int, row uint32) { rows[position] = row })
+	b.Each(func(position int, row uint32) { rows[position] = row })
 	if len(added) == len(b.missing) {
 		for i, position := range b.missing {
 			rows[position] = uint32(start + i)
@@ -143,8 +143,8 @@ func (c *Bindings) resolve(col *column.Column, list *pathdict.List) (*Binding, e
 	return b, nil
 }
 
-// each calls f for every position that has a row, in order.
-func (b *Binding) each(f func(position int, row uint32)) {
+// Each calls f for every position that has a row, in order.
+func (b *Binding) Each(f func(position int, row uint32)) {
 	start, interval := b.rows.Interval()
 	list, missing, k := b.rows.List(), b.missing, 0
 	for position := range b.list.Len() {
@@ -238,7 +238,7 @@ func (b *Binding) Compose(col *column.Column, dst []byte, ordinal uint64) error 
 	}
 	clear(dst)
 	k := 0
-	b.each(func(position int, _ uint32) {
+	b.Each(func(position int, _ uint32) {
 		copy(dst[position*width:(position+1)*width], packed.Bytes()[k*width:])
 		k++
 	})

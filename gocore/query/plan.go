@@ -48,7 +48,7 @@ func (b *Binding) makePlan(col *column.Column) (*Plan, error) {
 		return nil, err
 	}
 	at, of, n := positions.Uint32s(b.list.Len()), rows.Uint32s(b.list.Len()), 0
-	b.each(func(position int, row uint32) {
+	b.Each(func(position int, row uint32) {
 		if !col.Live(int(row)) {
 			if !col.Gone(int(row)) {
 				plan.Pending = append(plan.Pending, row)

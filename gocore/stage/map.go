@@ -50,7 +50,9 @@ type session struct {
 // mapped is the buffer of a session, in the order of the query's list.
 type mapped struct {
 	key     uint64
-	block   memory.Block // invalid once committed
+	block   memory.Block // what the client writes to; invalid once committed
+	spans   memory.Block // array columns: where in block each prim's values are,
+	used    int          // and how many bytes they take
 	fetched bool
 }
 
@@ -71,11 +73,18 @@ func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, *E
 	}
 	m := &session{entry: e, ordinal: ordinal, initial: desc.Initial, dict: s.dict}
 	if q.Prims.Len() > 0 {
-		block, err := s.prefill(q, e, ordinal, desc.Initial)
+		g := &mapped{key: s.nextID()}
+		var err error
+		if e.schema.Array {
+			g.spans, err = s.openArrays(&e, desc.ElementSizes, ordinal, desc.Initial)
+			g.block, g.used = e.arena.Block, e.arena.Used
+		} else {
+			g.block, err = s.prefill(q, e, ordinal, desc.Initial)
+		}
 		if err != nil {
 			return 0, 0, wrap(err, "attribute %q", s.text(desc.Attribute))
 		}
-		m.group = &mapped{key: s.nextID(), block: block}
+		m.group = g
 	}
 	m.query = query.Query{Prims: q.Prims, Handle: s.dict.Mint(q.Prims)}
 	mid := MapID(s.nextID())
@@ -90,13 +99,14 @@ func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *E
 		return e, err
 	}
 	name := s.text(desc.Attribute)
-	if desc.HasSizes {
-		return e, errorf(NotSupported, "attribute %q: element_sizes is given, but array (ragged) columns are not supported by this version", name)
+	if desc.HasSizes && len(desc.ElementSizes) != q.Prims.Len() {
+		return e, errorf(InvalidArgument, "attribute %q: element_sizes has %d entries, but the query lists %d prims; pass one per prim",
+			name, len(desc.ElementSizes), q.Prims.Len())
 	}
 	if desc.Initial > Discard {
 		return e, errorf(InvalidArgument, "attribute %q: initial is %d, expected 0 (current), 1 (zero) or 2 (discard)", name, desc.Initial)
 	}
-	e.schema = column.Schema{DType: desc.DType, Semantic: desc.Semantic}
+	e.schema = column.Schema{DType: desc.DType, Array: desc.HasSizes, Semantic: desc.Semantic}
 	if desc.DType == (tensor.DType{}) {
 		dtype, err := s.existingDType(q, desc.Attribute, name)
 		if err != nil {
@@ -107,14 +117,33 @@ func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *E
 	if err := e.schema.DType.Check(); err != nil {
 		return e, wrap(err, "attribute %q: dtype", name)
 	}
-	if err := desc.Semantic.Check(e.schema.DType, false); err != nil {
+	if err := desc.Semantic.Check(e.schema.DType, desc.HasSizes); err != nil {
 		return e, wrap(err, "attribute %q", name)
+	}
+	if err := checkSizes(desc.ElementSizes, e.schema.DType, name); err != nil {
+		return e, err
+	}
+	if desc.Mode == Update {
+		return e, errorf(NotSupported, "attribute %q: prim_mode UPDATE is not supported for maps by this version; map the prims that exist", name)
 	}
 	var err *Error
 	if e.column, err = s.columnFor(desc.Attribute, q.Prims, e.schema, ordinal); err != nil {
 		return e, err
 	}
 	return e, s.checkMode(q.Prims, desc.Mode)
+}
+
+// checkSizes refuses a map of more bytes than memory can have.
+func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
+	const limit = 1 << 46
+	total := uint64(0)
+	for i, n := range sizes {
+		if n > limit || total+n*uint64(dtype.Size()) > limit {
+			return errorf(OutOfMemory, "attribute %q: element_sizes[%d] is %d, with which the map would exceed %d bytes", name, i, n, uint64(limit))
+		}
+		total += n * uint64(dtype.Size())
+	}
+	return nil
 }
 
 // existingDType is the dtype on which the query's prims agree.
@@ -196,7 +225,8 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 	_ = s.dict.AddRef(m.query.Handle)
 	return &MapGroup{Key: m.group.key, Group: Group{
 		Attribute: m.entry.name, Ordinal: m.ordinal, Semantic: m.entry.schema.Semantic, List: m.query.Handle,
-		PrimCount: uint32(n), Count: uint32(n), Data: m.group.block.Retain(), Rows: n, DType: m.entry.schema.DType,
+		PrimCount: uint32(n), Count: uint32(n), Data: m.group.block.Retain(), Spans: m.group.spans.Retain(), Rows: n,
+		DType: m.entry.schema.DType, Array: m.entry.schema.Array,
 		Floor: s.floorOf(a), Generation: generation,
 	}}, nil
 }
@@ -286,8 +316,12 @@ func (s *Stage) commit(m *session, adopt bool) *Error {
 		return wrap(failure, "attribute %q", s.text(e.name))
 	}
 	e.block = block
+	if e.schema.Array {
+		e.block, e.arena = m.group.spans, column.Arena{Block: block, Used: m.group.used}
+		m.group.spans = memory.Block{}
+	}
 	if err := s.bind(&e); err != nil {
-		e.block.Release()
+		e.release()
 		return err
 	}
 	s.adopted++
@@ -324,9 +358,10 @@ func (s *Stage) session(id MapID) (*session, *Error) {
 
 // drop gives back what the session holds.
 func (m *session) drop() {
-	if m.group != nil && m.group.block.Valid() {
+	if m.group != nil {
 		m.group.block.Release()
-		m.group.block = memory.Block{}
+		m.group.spans.Release()
+		m.group.block, m.group.spans = memory.Block{}, memory.Block{}
 	}
 	m.query.Release(m.dict)
 }

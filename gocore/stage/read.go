@@ -33,6 +33,7 @@ type Group struct {
 	DType      tensor.DType
 	Count      uint32       // = PrimCount
 	DataMap    memory.Block // when valid, the row of each covered prim; else row k belongs to covered prim k
+	Spans      memory.Block // array columns: where in Data the values of covered prim k are, a column.Span each
 	Floor      uint64       // effective floor when the group was made
 	Generation uint64       // rises when the attribute's sealed rows come or go
 }
@@ -109,9 +110,14 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint6
 				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
 				s.text(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
 		}
-		if plan.Count > 0 {
-			to.groups = append(to.groups, s.group(q, a, c, plan, floor, generation))
+		if plan.Count == 0 {
+			continue
 		}
+		g, err := s.group(q, a, c, plan, floor, generation)
+		if err != nil {
+			return wrap(err, "attribute %q", s.text(name))
+		}
+		to.groups = append(to.groups, g)
 	}
 	return nil
 }
@@ -129,24 +135,30 @@ func (a *attribute) unserved(c *bound, pending []uint32) []uint32 {
 	})
 }
 
-// group describes what a plan covers. It costs nothing per row.
-func (s *Stage) group(q query.Query, a *attribute, c *bound, plan *query.Plan, floor, generation uint64) Group {
+// group describes what a plan covers. It costs nothing per row of a fixed column, and a span per row of an array column.
+func (s *Stage) group(q query.Query, a *attribute, c *bound, plan *query.Plan, floor, generation uint64) (Group, error) {
 	sealed, schema := c.Sealed(), c.Schema()
 	g := Group{
 		Attribute: a.name, Ordinal: sealed.Ordinal, Array: schema.Array, Semantic: schema.Semantic,
 		List: q.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), Count: uint32(plan.Count),
-		Data: sealed.Block.Retain(), DType: schema.DType, Floor: floor, Generation: generation,
+		DType: schema.DType, Floor: floor, Generation: generation,
+	}
+	if schema.Array {
+		spans, err := spansOf(c, plan.Rows)
+		if err != nil {
+			return Group{}, err
+		}
+		g.Data, g.Spans, g.Rows = sealed.Arena.Retain(), spans, plan.Count
+	} else if start, dense := plan.Rows.Interval(); dense {
+		g.Data, g.DataOffset, g.Rows = sealed.Block.Retain(), start*c.Width(), plan.Count
+	} else {
+		g.Data, g.Rows, g.DataMap = sealed.Block.Retain(), sealed.Extent, plan.Rows.Index().Retain()
 	}
 	_ = s.dict.AddRef(q.Handle)
 	if plan.Positions.Valid() {
 		g.PrimMap = plan.Positions.Retain()
 	}
-	if start, dense := plan.Rows.Interval(); dense {
-		g.DataOffset, g.Rows = start*c.Width(), plan.Count
-	} else {
-		g.Rows, g.DataMap = sealed.Extent, plan.Rows.Index().Retain()
-	}
-	return g
+	return g, nil
 }
 
 // FetchRead returns the next group, or nil after the last. Groups outlive their read.
@@ -191,7 +203,7 @@ func (r *read) drop(dict *pathdict.Dictionary) {
 
 // Release gives the group's references back.
 func (g *Group) Release(dict *pathdict.Dictionary) {
-	for _, b := range []memory.Block{g.PrimMap, g.Data, g.DataMap} {
+	for _, b := range []memory.Block{g.PrimMap, g.Data, g.DataMap, g.Spans} {
 		if b.Valid() {
 			b.Release()
 		}

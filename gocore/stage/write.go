@@ -3,6 +3,7 @@ package stage
 import (
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
@@ -18,6 +19,7 @@ type Mode uint32
 const (
 	Upsert Mode = 0 // creates absent prims, updates present ones
 	Insert Mode = 1 // creates prims; refused when any of them exists
+	Update Mode = 2 // updates present prims, leaves absent ones alone
 )
 
 // Payload is what a write brings.
@@ -30,6 +32,11 @@ type Payload struct {
 	Stream   uintptr       // CUDA stream to wait for; ignored for host data
 	Event    uintptr       // CUDA event to wait for
 	Semantic tensor.Semantic
+
+	// Owned is the memory of a fixed column's tensor when its owner hands it over: a foreign block whose first byte is that
+	// of the tensor. It becomes the column's storage if the tensor is packed, aligned, covers the column and is its newest
+	// value; the write then takes a reference of its own. Otherwise it is copied like any other.
+	Owned memory.Block
 }
 
 // Write is one attribute of a batch.
@@ -78,6 +85,39 @@ type entry struct {
 	block  memory.Block
 	rows   column.Rows
 	added  []uint32 // path indices that got their first row
+	owned  memory.Block
+
+	arrays [][]byte     // array columns: the values of each written prim, in place at the client's
+	arena  column.Arena // and where they were copied to
+}
+
+// keep narrows a write to the prims that satisfy a condition.
+func (e *entry) keep(dict *pathdict.Dictionary, wanted func(path uint32) bool) {
+	n := e.prims.Len()
+	mask, source, arrays := make([]uint64, (n+63)/64), make([]uint32, 0, n), e.arrays[:0:0]
+	for i, path := range e.prims.Indices() {
+		if !wanted(path) {
+			continue
+		}
+		mask[i/64] |= 1 << (i % 64)
+		switch {
+		case e.schema.Array:
+			arrays = append(arrays, e.arrays[i])
+		case e.source != nil:
+			source = append(source, e.source[i])
+		default:
+			source = append(source, uint32(i))
+		}
+	}
+	if kept := dict.Sublist(e.prims, n, mask); kept != e.prims {
+		e.prims, e.source, e.arrays = kept, source, arrays
+	}
+}
+
+// release gives up what was copied in.
+func (e *entry) release() {
+	e.block.Release()
+	e.arena.Block.Release()
 }
 
 // judge refuses what can't be written and finds the column. It changes nothing.
@@ -89,10 +129,11 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 	p := &w.Payload
 	name := s.text(w.Attribute)
 	switch {
-	case p.Array:
-		return e, errorf(NotSupported, "attribute %q: array (ragged) columns are not supported by this version; is_array must be false", name)
-	case len(p.Views) != 1:
-		return e, errorf(InvalidArgument, "attribute %q: a fixed column takes exactly one tensor, got %d", name, len(p.Views))
+	case len(p.Views) == 0:
+		return e, errorf(InvalidArgument, "attribute %q: tensor_count is 0; pass at least one tensor", name)
+	case len(p.Views) != 1 && !p.Array:
+		return e, errorf(InvalidArgument, "attribute %q: a fixed column takes exactly one tensor, got %d; set is_array for one array per prim",
+			name, len(p.Views))
 	case p.Event != 0:
 		return e, errorf(NotSupported, "attribute %q: cuda_sync.wait_event is %#x, but CUDA is not loaded; pass 0 for host data", name, p.Event)
 	}
@@ -101,10 +142,18 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		return e, err
 	}
 	if q.Prims.Len() > 0 {
-		if err := e.judgePayload(name, p, count); err != nil {
+		judgePayload := e.judgePayload
+		if p.Array {
+			judgePayload = e.judgeArrays
+		}
+		if err := judgePayload(name, p, count); err != nil {
 			return e, err
 		}
 		e.prims = s.dict.Sublist(q.Prims, count, p.Mask)
+		if mode == Update {
+			e.keep(s.dict, s.exists)
+		}
+		e.owned = p.Owned
 	}
 	if err := s.checkMode(e.prims, mode); err != nil || e.prims.Len() == 0 {
 		return e, err
@@ -139,12 +188,8 @@ func (p *Payload) count(name string, prims int) (int, *Error) {
 // judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
 func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	e.view = p.Views[0]
-	if e.view.Device.Type != tensor.CPU {
-		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first",
-			name, e.view.Device)
-	}
-	if err := e.view.CheckExtents(); err != nil {
-		return wrap(err, "attribute %q", name)
+	if err := checkView(e.view, name); err != nil {
+		return err
 	}
 	rows, dtype, err := e.view.Fold()
 	if err != nil {
@@ -170,6 +215,17 @@ func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	}
 	if p.Mask != nil {
 		e.source = selected(p.Mask, count)
+	}
+	return nil
+}
+
+// checkView refuses a tensor that this build can't read.
+func checkView(v tensor.View, name string) *Error {
+	if v.Device.Type != tensor.CPU {
+		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first", name, v.Device)
+	}
+	if err := v.CheckExtents(); err != nil {
+		return wrap(err, "attribute %q", name)
 	}
 	return nil
 }
@@ -263,19 +319,30 @@ func (s *Stage) apply(entries []entry, ordinal uint64) *Error {
 	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
 	for i := range entries {
 		e := &entries[i]
+		if e.adoptable() {
+			continue
+		}
 		if err := e.copyIn(); err != nil {
-			for _, done := range entries[:i] {
-				done.block.Release()
+			for k := range entries[:i] {
+				entries[k].release()
 			}
 			return wrap(err, "attribute %q", s.text(e.name))
 		}
 	}
 	for i := range entries {
 		if err := s.bind(&entries[i]); err != nil {
-			for _, e := range entries {
-				e.block.Release()
+			for k := range entries {
+				entries[k].release()
 			}
 			return err
+		}
+	}
+	for i := range entries {
+		if err := entries[i].adopt(ordinal); err != nil {
+			for k := range entries {
+				entries[k].release()
+			}
+			return wrap(err, "attribute %q", s.text(entries[i].name))
 		}
 	}
 	for _, e := range entries {
@@ -284,8 +351,35 @@ func (s *Stage) apply(entries []entry, ordinal uint64) *Error {
 	return nil
 }
 
+// ownedAlignment is what storage that is taken over must have: a cache line, so that every consumer can read it in place.
+const ownedAlignment = 64
+
+// adoptable reports whether the tensor's own memory might become the column's, as far as the tensor decides it.
+func (e *entry) adoptable() bool {
+	if !e.owned.Valid() || e.schema.Array || e.source != nil {
+		return false
+	}
+	bytes, ok := e.view.Packed()
+	return ok && len(bytes) > 0 && uintptr(unsafe.Pointer(&bytes[0]))%ownedAlignment == 0 && unsafe.Pointer(&bytes[0]) == e.owned.Pointer()
+}
+
+// adopt takes the tensor's memory over if it is all of the column's newest value; else it is copied after all.
+func (e *entry) adopt(ordinal uint64) error {
+	switch {
+	case e.block.Valid():
+		return nil
+	case e.column.Newest(e.rows, ordinal):
+		e.block = e.owned.Retain()
+		return nil
+	}
+	return e.copyIn()
+}
+
 // copyIn copies the payload into a block of its own: the one copy of a write.
 func (e *entry) copyIn() (err error) {
+	if e.schema.Array {
+		return e.copyArrays()
+	}
 	width := e.schema.DType.Size()
 	size := e.prims.Len() * width
 	if e.column != nil {
@@ -344,10 +438,10 @@ func (s *Stage) record(e entry, ordinal uint64) {
 	}
 	if e.column.Deletes() {
 		before := e.column.Alive(latest)
-		e.column.Write(e.rows, ordinal, e.block)
+		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.carry(e.column, e.column.Alive(latest).Without(before), +1)
 	} else {
-		e.column.Write(e.rows, ordinal, e.block)
+		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.count(e.added, +1)
 	}
 	s.queue(s.known(e.name))
@@ -391,7 +485,7 @@ func (s *Stage) exists(path uint32) bool { return int(path) < len(s.prims) && s.
 // checkMode refuses unknown modes, and an Insert that meets a prim.
 func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 	switch mode {
-	case Upsert:
+	case Upsert, Update:
 		return nil
 	case Insert:
 		for i, path := range prims.Indices() {
@@ -401,7 +495,7 @@ func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 		}
 		return nil
 	}
-	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1)", mode)
+	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1), UPDATE (2)", mode)
 }
 
 // derived names the attributes that follow from the paths of prims and can't be written.

@@ -2,10 +2,13 @@ package stage
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"ovstage/gocore/memory"
+	"ovstage/gocore/memory/borrowed"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/tensor"
 )
@@ -173,9 +176,9 @@ func TestRefusalsNameWhatIsWrongAndChangeNothing(t *testing.T) {
 		"both":          {"x", 6, both, InvalidArgument, []string{"mutually exclusive"}},
 		"no count":      {"x", 6, uncounted, InvalidArgument, []string{"count must be non-zero"}},
 		"count":         {"x", 6, wide, InvalidArgument, []string{"count is 3", "2 prims"}},
-		"array":         {"x", 6, array, NotSupported, []string{`"x"`, "ragged"}},
+		"array":         {"x", 6, array, InvalidArgument, []string{`"x"`, "float32[]", "float32;"}},
 		"derived":       {"usd-parent", 6, scalars(1, 2), NotSupported, []string{`"usd-parent"`, "derived"}},
-		"no tensor":     {"x", 6, Payload{}, InvalidArgument, []string{"exactly one tensor"}},
+		"no tensor":     {"x", 6, Payload{}, InvalidArgument, []string{"tensor_count is 0"}},
 		"semantic":      {"y", 6, token, InvalidArgument, []string{"TOKEN_ID", "float32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,4 +250,54 @@ func TestFloors(t *testing.T) {
 	assert.Equal(t, []uint64{5, 5, 5}, []uint64{floor(x), floor(y), floor(f.token("later"))}, "a floor is never lowered")
 	_, err = f.AdvanceFloor(9, 7, nil)
 	assert.Contains(t, err.Text, "scope 7")
+}
+
+func TestUpdateLeavesAbsentPrimsAlone(t *testing.T) {
+	f := newFixture(t)
+	require.Nil(t, f.tryWrite(f.query("/a", "/c"), "x", 1, scalars(1, 3)))
+	all := f.query("/a", "/b", "/c")
+	_, err := f.Write(all, []Write{{f.token("x"), scalars(10, 20, 30)}}, 2, Update)
+	require.Nil(t, err)
+	gather := scalars(7, 8)
+	gather.IndexMap, gather.Count = []uint32{0, 0, 1}, 3
+	_, err = f.Write(all, []Write{{f.token("y"), gather}, {f.token("z"), ragged([]float32{1}, []float32{2}, []float32{3, 4})}}, 2, Update)
+	require.Nil(t, err)
+	f.seal(2)
+	assert.Equal(t, []float32{10, 30}, f.floats(all, "x", 2))
+	assert.Equal(t, []float32{7, 8}, f.floats(all, "y", 2))
+	assert.Equal(t, [][]float32{{1}, {3, 4}}, f.arrays(all, "z", 2))
+	assert.Equal(t, []uint32{0, 2}, f.group(all, "x", 2).PrimMap.Uint32s(2))
+}
+
+// Memory that is handed over becomes the column's storage as it is, is never written to, and is given back once.
+func TestOwnedMemoryIsTakenOver(t *testing.T) {
+	f := newFixture(t)
+	q, part := f.query("/a", "/b"), f.query("/b")
+	require.Nil(t, f.tryWrite(q, "x", 1, scalars(1, 2)))
+	f.seal(1)
+	give := func(to QueryID, ordinal uint64, values ...float32) (owned memory.Block) {
+		owned = borrowed.Block(4 * len(values))
+		theirs := unsafe.Slice((*float32)(owned.Pointer()), len(values))
+		copy(theirs, values)
+		p := scalars(theirs...)
+		p.Views[0].Data, p.Owned = owned.Pointer(), owned
+		require.Nil(t, f.tryWrite(to, "x", ordinal, p))
+		owned.Release()
+		return owned
+	}
+	before := borrowed.GivenBack()
+	owned := give(q, 2, 10, 20)
+	f.seal(2)
+	g := f.group(q, "x", 2)
+	assert.Equal(t, address(owned), address(g.Data))
+
+	require.Nil(t, f.tryWrite(part, "x", 3, scalars(21)))
+	f.seal(3)
+	assert.Equal(t, []float32{10, 21}, f.floats(q, "x", 3))
+	assert.Equal(t, []float32{10, 20}, rows[float32](g), "never written in place")
+
+	give(part, 4, 22)
+	assert.Equal(t, before+1, borrowed.GivenBack(), "a part of the column is copied and given back at once")
+	f.seal(4)
+	assert.Equal(t, []float32{10, 22}, f.floats(q, "x", 4))
 }

@@ -1,0 +1,126 @@
+package column
+
+import (
+	"unsafe"
+
+	"ovstage/gocore/memory"
+)
+
+// An array column is a fixed column of spans, whose values lie one after another in an arena. Versions share the arena:
+// a write appends its bytes behind what earlier versions know of, so that nobody's bytes change, and only the spans of the
+// written rows are replaced. When the arena is full its live values move to a new one.
+
+// Span is where the values of one row lie in an arena.
+type Span struct {
+	Offset, Length uint64 // bytes
+}
+
+// SpanSize is the number of bytes of a span.
+const SpanSize = int(unsafe.Sizeof(Span{}))
+
+// Spans reads the first n rows of an array column's block.
+func Spans(block memory.Block, n int) []Span {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*Span)(block.Pointer()), n)
+}
+
+// Arena is a block of values, of which the first Used bytes are taken.
+type Arena struct {
+	Block memory.Block
+	Used  int
+}
+
+// aligned rounds up, so that appended values start on a cache line. Rows follow each other without gaps: each is a whole
+// number of elements, so every one is aligned to its element.
+func aligned(n int) int { return (n + 63) &^ 63 }
+
+// append copies the bytes of another arena behind those of a, and returns where they start.
+func (a *Arena) append(o Arena) (base int) {
+	base = aligned(a.Used)
+	copy(a.Block.Bytes()[base:], o.Block.Bytes()[:o.Used])
+	memory.Copied(o.Used)
+	a.Used = base + o.Used
+	return base
+}
+
+// room returns the arena into which the records can be appended: the one that the spans of target point into, or, when it
+// is full, a new one to which the live values have moved. It returns a reference of its own.
+func (c *Column) room(target memory.Block, records []record, arena Arena, live func(row int) bool, extent int) (to Arena, moved bool, err error) {
+	need := 0
+	for _, r := range records {
+		need += aligned(r.arena.Used)
+	}
+	if need == 0 || arena.Block.Valid() && aligned(arena.Used)+need <= arena.Block.Capacity() {
+		arena.Block.Retain()
+		return arena, false, nil
+	}
+	spans, held := Spans(target, extent), 0
+	for row, span := range spans {
+		if live(row) {
+			held += int(span.Length)
+		}
+	}
+	to.Block, err = memory.Alloc((held+need)*3/2, memory.Columns)
+	if err != nil {
+		return Arena{}, false, err
+	}
+	for row := range spans {
+		if live(row) {
+			spans[row] = to.move(arena, spans[row])
+		}
+	}
+	memory.Copied(to.Used)
+	return to, true, nil
+}
+
+// move copies the values of one row behind those of a.
+func (a *Arena) move(from Arena, span Span) Span {
+	copy(a.Block.Bytes()[a.Used:], from.Block.Bytes()[span.Offset:span.Offset+span.Length])
+	moved := Span{uint64(a.Used), span.Length}
+	a.Used += int(span.Length)
+	return moved
+}
+
+// fold appends the records' values to the arena and points the records' spans there.
+func (a *Arena) fold(records []record) {
+	for _, r := range records {
+		if r.tombstone() || !r.arena.Block.Valid() {
+			continue
+		}
+		base := uint64(a.append(r.arena))
+		spans := Spans(r.block, r.rows.Len())
+		for i := range spans {
+			spans[i].Offset += base
+		}
+	}
+}
+
+// Values returns the values of rows, in their order, as of an ordinal: the newest at or below it, sealed or not. A row
+// without one has nil. They are valid until the column changes.
+func (c *Column) Values(rows Rows, ordinal uint64) [][]byte {
+	at := make([][]byte, max(rows.End(), len(c.paths)))
+	for row, span := range Spans(c.sealed.block, c.sealed.extent) {
+		if c.Live(row) {
+			at[row] = span.of(c.sealed.arena)
+		}
+	}
+	for _, r := range c.upTo(ordinal) {
+		i := 0
+		r.rows.each(func(row int) {
+			at[row] = nil
+			if !r.tombstone() {
+				at[row] = Spans(r.block, r.rows.Len())[i].of(r.arena)
+			}
+			i++
+		})
+	}
+	values := make([][]byte, 0, rows.Len())
+	rows.each(func(row int) { values = append(values, at[row]) })
+	return values
+}
+
+func (s Span) of(a Arena) []byte {
+	return a.Block.Bytes()[s.Offset : s.Offset+s.Length : s.Offset+s.Length]
+}

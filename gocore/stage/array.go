@@ -1,0 +1,185 @@
+package stage
+
+import (
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/tensor"
+)
+
+// judgeArrays checks the tensors of an array column: one per source row, or a single one that is cut into rows of equal
+// length. Their shape beyond the number of elements does not matter; lanes are taken as they are sent.
+func (e *entry) judgeArrays(name string, p *Payload, count int) *Error {
+	dtype := p.Views[0].DType
+	for i, v := range p.Views {
+		if err := checkView(v, name); err != nil {
+			return err
+		}
+		if v.DType != dtype {
+			return errorf(InvalidArgument, "attribute %q: tensor %d is %s, but tensor 0 is %s; all rows have one element type", name, i, v.DType, dtype)
+		}
+	}
+	if err := dtype.Check(); err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	if err := p.Semantic.Check(dtype, true); err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	e.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
+	e.source = nil
+	if p.IndexMap != nil {
+		e.source = p.IndexMap[:count]
+	}
+	if len(p.Views) == 1 {
+		return e.cutRows(name, p, count)
+	}
+	return e.takeRows(name, p, count)
+}
+
+// takeRows takes one tensor per source row.
+func (e *entry) takeRows(name string, p *Payload, count int) *Error {
+	rows := len(p.Views)
+	if e.source == nil && rows != count {
+		return errorf(InvalidArgument, "attribute %q: there are %d tensors, one per prim, but %d prims are to be written", name, rows, count)
+	}
+	for i, row := range e.source {
+		if int(row) >= rows {
+			return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
+				name, i, row, rows)
+		}
+	}
+	return e.choose(name, p, count, func(row int) ([]byte, *Error) { return packed(p.Views[row], name) })
+}
+
+// cutRows cuts one tensor into source rows of equal length.
+func (e *entry) cutRows(name string, p *Payload, count int) *Error {
+	rows, origin := count, "the number of prims to be written"
+	if e.source != nil {
+		rows, origin = 0, "the highest index_map entry"
+		for _, row := range e.source {
+			rows = max(rows, int(row)+1)
+		}
+	}
+	whole, err := packed(p.Views[0], name)
+	if err != nil {
+		return err
+	}
+	element := p.Views[0].DType.Size()
+	if elements := len(whole) / element; elements%rows != 0 {
+		return errorf(InvalidArgument, "attribute %q: a packed payload of %d elements does not divide evenly across %d source row(s) (from %s); "+
+			"pass one tensor per row", name, elements, rows, origin)
+	}
+	length := len(whole) / rows
+	return e.choose(name, p, count, func(row int) ([]byte, *Error) { return whole[row*length : (row+1)*length], nil })
+}
+
+// choose collects the values of each written prim.
+func (e *entry) choose(name string, p *Payload, count int, values func(row int) ([]byte, *Error)) *Error {
+	for i := range count {
+		if p.Mask != nil && p.Mask[i/64]>>(i%64)&1 == 0 {
+			continue
+		}
+		row := i
+		if e.source != nil {
+			row = int(e.source[i])
+		}
+		bytes, err := values(row)
+		if err != nil {
+			return err
+		}
+		e.arrays = append(e.arrays, bytes)
+	}
+	return nil
+}
+
+// packed returns the bytes of a tensor in row-major order: its own memory where it is packed, else a copy.
+func packed(v tensor.View, name string) ([]byte, *Error) {
+	if bytes, ok := v.Packed(); ok {
+		return bytes, nil
+	}
+	bytes := make([]byte, v.Size())
+	tensor.CopyRows(bytes, v)
+	return bytes, nil
+}
+
+// copyArrays copies the values of the prims into an arena.
+func (e *entry) copyArrays() (err error) {
+	total := 0
+	for _, values := range e.arrays {
+		total += len(values)
+	}
+	e.block, e.arena, err = newArrays(len(e.arrays), total, false)
+	if err != nil {
+		return err
+	}
+	spans := column.Spans(e.block, len(e.arrays))
+	for i, values := range e.arrays {
+		spans[i] = column.Span{Offset: uint64(e.arena.Used), Length: uint64(len(values))}
+		e.arena.Used += copy(e.arena.Block.Bytes()[e.arena.Used:], values)
+	}
+	memory.Copied(total)
+	return nil
+}
+
+// newArrays returns room for the spans and the values of rows.
+func newArrays(rows, total int, zeroed bool) (block memory.Block, arena column.Arena, err error) {
+	block, err = memory.Alloc(rows*column.SpanSize, memory.Columns)
+	if err != nil {
+		return block, arena, err
+	}
+	if zeroed {
+		arena.Block, err = memory.AllocZeroed(total, memory.Columns)
+	} else {
+		arena.Block, err = memory.Alloc(total, memory.Columns)
+	}
+	if err != nil {
+		block.Release()
+		return memory.Block{}, arena, err
+	}
+	return block, arena, nil
+}
+
+// spansOf packs the spans of rows, in order, into a block of its own.
+func spansOf(c *bound, rows column.Rows) (memory.Block, error) {
+	block, err := memory.Alloc(rows.Len()*column.SpanSize, memory.Descriptors)
+	if err != nil {
+		return block, err
+	}
+	rows.Gather(block.Bytes(), c.Sealed().Block.Bytes(), column.SpanSize)
+	return block, nil
+}
+
+// openArrays lays out the buffer of an array map, one row per prim of the asked number of elements, and fills it as asked:
+// a row whose length changes keeps what both lengths have in common, the rest are zeros.
+func (s *Stage) openArrays(e *entry, sizes []uint64, ordinal uint64, initial Initial) (memory.Block, error) {
+	element := uint64(e.schema.DType.Size())
+	total := uint64(0)
+	for _, n := range sizes {
+		total += n * element
+	}
+	block, arena, err := newArrays(len(sizes), int(total), true)
+	if err != nil {
+		return block, err
+	}
+	spans := column.Spans(block, len(sizes))
+	for i, n := range sizes {
+		spans[i] = column.Span{Offset: uint64(arena.Used), Length: n * element}
+		arena.Used += int(n * element)
+	}
+	e.arena = arena
+	if e.column == nil || initial != Current {
+		return block, nil
+	}
+	b, err := e.column.bindings.Of(e.column.Column, e.prims)
+	if err != nil {
+		block.Release()
+		arena.Block.Release()
+		return memory.Block{}, err
+	}
+	values := e.column.Values(b.Rows(), ordinal)
+	b.Each(func(position int, _ uint32) {
+		at := spans[position]
+		memory.Copied(copy(arena.Block.Bytes()[at.Offset:at.Offset+at.Length], values[0]))
+		values = values[1:]
+	})
+	return block, nil
+}
