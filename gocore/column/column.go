@@ -52,6 +52,7 @@ type Column struct {
 	generation uint64   // rises when the sealed rows change; 0 before the first
 	records    []record // unsealed writes and deletes, by ordinal, then submission
 	tombstones int      // deletes among records
+	changes    changes
 	retired    []buffer // earlier sealed buffers, newest first, kept for reuse
 }
 
@@ -215,6 +216,7 @@ func (c *Column) Close() {
 		b.forget()
 		b.block.Release()
 	}
+	c.changes.close()
 	c.sealed, c.records, c.retired = state{}, nil, nil
 }
 
@@ -279,7 +281,7 @@ func (c *Column) Newest(rows Rows, ordinal uint64) bool {
 func (c *Column) Above(rows Rows, ordinal uint64) bool {
 	named := newBitmap(len(c.paths))
 	for _, r := range c.records[len(c.upTo(ordinal)):] {
-		r.rows.each(named.set)
+		r.rows.mark(named)
 	}
 	return rows.Any(Set{named})
 }

@@ -103,6 +103,17 @@ func (r Rows) each(f func(row int)) {
 	}
 }
 
+// mark adds the rows to a set, whole words at a time for an interval.
+func (r Rows) mark(set bitmap) {
+	if start, interval := r.Interval(); interval {
+		set.fill(start, r.end)
+		return
+	}
+	for _, row := range r.List() {
+		set.set(int(row))
+	}
+}
+
 // Any reports whether any of the rows is in a set.
 func (r Rows) Any(set Set) bool {
 	found := false

@@ -161,6 +161,7 @@ func (c *Column) publish(target memory.Block, folded []record, replaced bool, ex
 		}
 	}
 	for _, r := range folded {
+		c.changes.add(r.ordinal, r.rows, c.sealed.rows)
 		if r.block == target {
 			r.rows.Release()
 			r.arena.Block.Release() // the column has references of its own
@@ -174,17 +175,21 @@ func (c *Column) publish(target memory.Block, folded []record, replaced bool, ex
 }
 
 // reclaim gives up rows that were deleted, so that prims that come and go do not grow the column. It waits until they
-// are a quarter of it, because whatever was looked up before has to be looked up again. Snapshots do not care: they hold
-// buffers and row numbers of their own.
+// are a quarter of it, because whatever was looked up before has to be looked up again, and until the deletes have left
+// the log of changes, which names them by row. Snapshots do not care: they hold buffers and row numbers of their own.
 func (c *Column) reclaim() {
 	if 4*c.sealed.gone.count() <= c.sealed.extent || c.sealed.gone.count() < minReclaim {
 		return
 	}
 	named := newBitmap(len(c.paths))
 	for _, r := range c.records {
-		r.rows.each(named.set)
+		r.rows.mark(named)
 	}
+	c.changes.names(named)
 	rows := Set{c.sealed.gone}.Without(Set{named})
+	if len(rows) < minReclaim {
+		return
+	}
 	for _, row := range rows {
 		c.sealed.gone.clear(int(row))
 	}

@@ -38,25 +38,40 @@ func (b *Binding) makePlan(col *column.Column) (*Plan, error) {
 		plan.Count, plan.Rows = b.list.Len(), b.rows.Retain()
 		return plan, nil
 	}
+	if err := b.choose(plan, func(row uint32) bool {
+		if !col.Live(int(row)) && !col.Gone(int(row)) {
+			plan.Pending = append(plan.Pending, row)
+		}
+		return col.Live(int(row))
+	}); err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// Select is a plan of those listed prims whose rows are wanted. The caller owns it.
+func (b *Binding) Select(wanted func(row uint32) bool) (*Plan, error) {
+	plan := &Plan{}
+	return plan, b.choose(plan, wanted)
+}
+
+// choose enters the prims whose rows are wanted into a plan.
+func (b *Binding) choose(plan *Plan, wanted func(row uint32) bool) error {
 	positions, err := memory.Alloc(4*b.list.Len(), memory.Indices)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rows, err := memory.Alloc(4*b.list.Len(), memory.Indices)
 	if err != nil {
 		positions.Release()
-		return nil, err
+		return err
 	}
 	at, of, n := positions.Uint32s(b.list.Len()), rows.Uint32s(b.list.Len()), 0
 	b.Each(func(position int, row uint32) {
-		if !col.Live(int(row)) {
-			if !col.Gone(int(row)) {
-				plan.Pending = append(plan.Pending, row)
-			}
-			return
+		if wanted(row) {
+			at[n], of[n] = uint32(position), row
+			n++
 		}
-		at[n], of[n] = uint32(position), row
-		n++
 	})
 	plan.Count, plan.Rows = n, column.Indexed(rows, n)
 	if n == 0 || int(at[n-1]-at[0]) == n-1 {
@@ -67,8 +82,11 @@ func (b *Binding) makePlan(col *column.Column) (*Plan, error) {
 	} else {
 		plan.Positions = positions
 	}
-	return plan, nil
+	return nil
 }
+
+// Release gives back a plan that Select made.
+func (p *Plan) Release() { p.release() }
 
 func (p *Plan) release() {
 	if p == nil {

@@ -125,33 +125,31 @@ func TestMapOverDeletedPrims(t *testing.T) {
 // Prims that are spawned and deleted all the time do not grow the column, and snapshots of them stay whole.
 func TestSpawnAndDeleteChurn(t *testing.T) {
 	f := newFixture(t)
-	spawned := func(ordinal uint64) []string {
-		paths := make([]string, 200)
-		for i := range paths {
-			paths[i] = fmt.Sprintf("/spawn%d/p%d", ordinal, i)
-		}
-		return paths
-	}
 	base := f.query("/base")
 	f.write(base, "p", 1, one(1))
+	values := make([]float3, 64)
 	var size uint64
 	var held *Group
-	for ordinal := uint64(1); ordinal < 200; ordinal++ {
-		q := f.query(spawned(ordinal)...)
-		values := make([]float3, 200)
-		for i := range values {
-			values[i] = one(float32(ordinal))
+	for ordinal := uint64(1); ordinal <= 3000; ordinal++ {
+		paths := make([]string, len(values))
+		for i := range paths {
+			paths[i], values[i] = fmt.Sprintf("/spawn%d/p%d", ordinal, i), one(float32(ordinal))
 		}
+		q := f.query(paths...)
 		f.write(q, "p", ordinal, values...)
 		f.seal(ordinal)
-		g := f.group(q, "p", ordinal)
-		require.Equal(t, values, rows[float3](g))
-		if ordinal == 50 {
-			held, size = g, f.Counters().BytesColumns
+		if ordinal%500 == 0 {
+			held = f.group(q, "p", ordinal)
+			require.Equal(t, values, rows[float3](held))
+		}
+		if ordinal == 1500 {
+			size = f.Counters().BytesColumns
 		}
 		require.Nil(t, f.delete(q, ordinal+1))
+		_, err := f.ReleaseQuery(q)
+		require.Nil(t, err)
 	}
-	assert.LessOrEqual(t, f.Counters().BytesColumns, 2*size)
-	assert.Equal(t, one(50), rows[float3](held)[199])
-	assert.Equal(t, many(1), f.read(base, "p", 200))
+	assert.LessOrEqual(t, f.Counters().BytesColumns, size)
+	assert.Equal(t, one(3000), rows[float3](held)[63])
+	assert.Equal(t, many(1), f.read(base, "p", 3000))
 }

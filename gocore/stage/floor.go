@@ -61,9 +61,20 @@ func (s *Stage) seal() {
 	})
 }
 
-// OldestPreserved will answer the ordinal from which change membership is exact, once changes are recorded.
+// OldestPreserved answers, through FetchOrdinal, the ordinal from which change membership is exact for every attribute: 0
+// until changes had to be folded.
 func (s *Stage) OldestPreserved() (OrdinalQueryID, uint64, *Error) {
-	return 0, 0, errorf(NotSupported, "get_oldest_preserved_ordinal: change ranges are not supported by this version")
+	if err := s.lock(); err != nil {
+		return 0, 0, err
+	}
+	defer s.mu.Unlock()
+	frontier := uint64(0)
+	for _, a := range s.attributes {
+		for _, c := range a.columns {
+			frontier = max(frontier, c.Frontier())
+		}
+	}
+	return s.answer(frontier)
 }
 
 // AttributeFloor answers, through FetchOrdinal, the effective floor of an attribute, known or not, or the global floor

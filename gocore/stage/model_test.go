@@ -263,6 +263,7 @@ func (p *play) sealTo(floor uint64) {
 	p.model.floor = floor
 	p.compare(p.pool)
 	p.compare(p.some())
+	p.compareChanges(p.some())
 	for _, path := range p.pool {
 		token, err := p.dict.Path(path)
 		require.NoError(p.T, err)
@@ -308,5 +309,67 @@ func (p *play) compare(paths []string) {
 	_, err = p.ReleaseRead(read)
 	require.Nil(p.T, err)
 	_, err = p.ReleaseQuery(q)
+	require.Nil(p.T, err)
+}
+
+// compareChanges reads a random range of ordinals.
+func (p *play) compareChanges(paths []string) {
+	end := p.model.floor - min(p.model.floor, p.random.Uint64N(3))
+	start := end - min(end, p.random.Uint64N(6))
+	expected, overtaken := map[int]float3{}, false
+	deleted := map[int]bool{}
+	for i, path := range paths {
+		in, after := false, false
+		for _, w := range p.model.writes[path] {
+			in = in || w.ordinal >= start && w.ordinal <= end
+			after = after || w.ordinal > end && w.ordinal <= p.model.floor
+		}
+		if !in {
+			continue
+		}
+		overtaken = overtaken || after
+		if value, ok := p.model.at(path, end); ok {
+			expected[i] = value
+		} else {
+			deleted[i] = true
+		}
+	}
+	q := p.query(paths...)
+	read, _, err := p.Read(q, []pathdict.Token{p.token("p")}, Range{Start: start, End: end, HasStart: true})
+	if overtaken {
+		require.NotNil(p.T, err)
+		require.Equal(p.T, OutOfRange, err.Code)
+		return
+	}
+	require.Nil(p.T, err)
+	values, gone := map[int]float3{}, map[int]bool{}
+	for {
+		g, err := p.FetchRead(read)
+		require.Nil(p.T, err)
+		if g == nil {
+			break
+		}
+		require.LessOrEqual(p.T, g.Ordinal, end)
+		require.GreaterOrEqual(p.T, g.Ordinal, start)
+		var of []float3
+		if !g.Delete {
+			of = rows[float3](g)
+		}
+		for k := range int(g.PrimCount) {
+			position := int(g.PrimOffset) + k
+			if g.PrimMap.Valid() {
+				position = int(g.PrimMap.Uint32s(int(g.PrimCount))[k])
+			}
+			if g.Delete {
+				gone[position] = true
+			} else {
+				values[position] = of[k]
+			}
+		}
+		g.Release(p.dict)
+	}
+	require.Equal(p.T, expected, values, "range [%d, %d]", start, end)
+	require.Equal(p.T, deleted, gone, "range [%d, %d]", start, end)
+	_, err = p.ReleaseRead(read)
 	require.Nil(p.T, err)
 }

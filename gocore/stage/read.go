@@ -58,9 +58,6 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 	if r.HasStart && r.Start > r.End {
 		return 0, 0, errorf(InvalidArgument, "range: start ordinal %d is above end ordinal %d", r.Start, r.End)
 	}
-	if r.HasStart {
-		return 0, 0, errorf(NotSupported, "range [%d, %d]: change ranges are not supported by this version; read the latest state", r.Start, r.End)
-	}
 	if err := s.checkNames("attributes", names); err != nil {
 		return 0, 0, err
 	}
@@ -69,7 +66,11 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 		if slices.Contains(names[:i], name) {
 			continue
 		}
-		if err := s.snapshot(snapshot, q, name, r.End); err != nil {
+		collect := s.snapshot
+		if r.HasStart {
+			collect = s.changed
+		}
+		if err := collect(snapshot, q, name, r); err != nil {
 			snapshot.drop(s.dict)
 			return 0, 0, err
 		}
@@ -80,7 +81,7 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 }
 
 // snapshot adds the groups of one attribute.
-func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint64) *Error {
+func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) *Error {
 	if text := s.text(name); slices.Contains(derived, text) {
 		return errorf(NotSupported, "attribute %q: derived attributes are not supported by this version", text)
 	}
@@ -88,13 +89,9 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint6
 	if a == nil || q.Prims.Len() == 0 {
 		return nil
 	}
-	floor := s.floorOf(a)
-	generation := uint64(0)
-	for _, c := range a.columns {
-		if err := c.Seal(floor); err != nil {
-			return wrap(err, "attribute %q", s.text(name))
-		}
-		generation += c.Generation()
+	floor, generation, err := s.settle(a)
+	if err != nil {
+		return err
 	}
 	for _, c := range a.columns {
 		b, err := c.bindings.Of(c.Column, q.Prims)
@@ -105,7 +102,7 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint6
 		if err != nil {
 			return wrap(err, "attribute %q", s.text(name))
 		}
-		if row, at, found := c.FirstUnsealed(a.unserved(c, plan.Pending), end); found {
+		if row, at, found := c.FirstUnsealed(a.unserved(c, plan.Pending), r.End); found {
 			return errorf(WriteFloorViolation,
 				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
 				s.text(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
@@ -122,16 +119,37 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, end uint6
 	return nil
 }
 
+// settle folds what the floor has passed but could not be folded for want of memory, and returns the attribute's floor and
+// the generation of its layout.
+func (s *Stage) settle(a *attribute) (floor, generation uint64, err *Error) {
+	floor = s.floorOf(a)
+	for _, c := range a.columns {
+		if err := c.Seal(floor); err != nil {
+			return 0, 0, wrap(err, "attribute %q", s.text(a.name))
+		}
+		generation += c.Generation()
+	}
+	return floor, generation, nil
+}
+
 // unserved returns those of the pending rows whose prims no other column of the attribute has sealed state for.
 func (a *attribute) unserved(c *bound, pending []uint32) []uint32 {
 	if len(pending) == 0 || len(a.columns) == 1 {
 		return pending
 	}
 	return slices.DeleteFunc(slices.Clone(pending), func(row uint32) bool {
-		return slices.ContainsFunc(a.columns, func(o *bound) bool {
-			other := o.Row(c.Path(int(row)))
-			return o != c && other >= 0 && (o.Live(other) || o.Gone(other))
-		})
+		return a.elsewhere(c, row, func(o *bound, other int) bool { return o.Live(other) || o.Gone(other) })
+	})
+}
+
+// elsewhere reports whether another column of the attribute has a row for the same prim that satisfies a condition.
+func (a *attribute) elsewhere(c *bound, row uint32, condition func(o *bound, other int) bool) bool {
+	return slices.ContainsFunc(a.columns, func(o *bound) bool {
+		if o == c {
+			return false
+		}
+		other := o.Row(c.Path(int(row)))
+		return other >= 0 && condition(o, other)
 	})
 }
 

@@ -1,0 +1,79 @@
+"""Some rows of a column: the cost must follow the rows that are touched, not the size of the column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import cycle
+from statistics import median
+
+import numpy as np
+from measure import Effort, Row, shown, side_by_side, timed, undisturbed
+from scatter import scatter
+from stages import Column
+
+ROWS = 10**6
+SETS = 8  # different sets of random rows, taken in turn
+
+
+def every_second_row(effort: Effort) -> Iterator[Row]:
+    """A query of every second prim, used again and again."""
+    chosen = np.arange(0, ROWS, 2, dtype=np.uint32)
+    with Column(ROWS) as column, Column(1000) as short:
+        query, few = column.select(slice(0, None, 2)), short.select(slice(0, None, 2))
+        ours, theirs, ratio = side_by_side(lambda: column.look(query), lambda: short.look(few), effort.repeats)
+        yield Row("read every 2nd, 1e+06 / 1e+03 rows", ratio, 1.5, detail=f"{shown(ours)}, {shown(theirs)}")
+
+        values, bare = np.ascontiguousarray(column.values[::2]), column.values.copy()
+
+        def write_and_seal() -> None:
+            column.write(query, values)
+            column.seal()
+
+        laps = []
+        with undisturbed():
+            for _ in range(effort.repeats + 2):
+                laps.append((timed(write_and_seal), timed(lambda: scatter(bare, values, chosen))))
+        yield _ratio("write and seal every 2nd of 1e+06 / bare scatter", laps[2:], 1.5)
+
+
+def random_rows(effort: Effort) -> Iterator[Row]:
+    """One row in a hundred, other ones every tick, while a reader holds the snapshot before."""
+    million = _sparse(ROWS, ROWS // 100, effort)
+    yield _ratio("write and seal 1 % of 1e+06, reader holding / bare scatter", million, 4)
+    other = _sparse(ROWS // 10, ROWS // 100, effort)
+    # Relative to the scatter: rows that lie further apart cost more cache misses, whoever writes them.
+    ratio = median(a / b for a, b in million) / median(a / b for a, b in other)
+    detail = f"{shown(median(a for a, _ in million))}, {shown(median(a for a, _ in other))}"
+    yield Row("the same 1e+04 rows, of 1e+06 / of 1e+05", ratio, 1.5, detail=detail)
+
+
+def _sparse(rows: int, count: int, effort: Effort) -> list[tuple[float, float]]:
+    """Seconds of write and seal, and of the bare scatter of the same rows, tick by tick."""
+    random = np.random.default_rng(2)
+    with Column(rows) as column:
+        sets = [random.choice(rows, count, replace=False).astype(np.uint32) for _ in range(SETS)]
+        queries = [column.select(chosen) for chosen in sets]
+        values, bare = random.random((count, 3), np.float32), column.values.copy()
+        laps = []
+        held = column.read(column.query)
+        turns = cycle(zip(sets, queries, strict=True))
+
+        def write_and_seal(query) -> None:
+            column.write(query, values)
+            column.seal()
+
+        with undisturbed():
+            for _ in range(2 * SETS + 4 * effort.repeats):
+                chosen, query = next(turns)
+                ours = timed(lambda query=query: write_and_seal(query))
+                now = column.read(column.query)
+                held.release()
+                held = now
+                laps.append((ours, timed(lambda chosen=chosen: scatter(bare, values, chosen))))
+        held.release()
+    return laps[2 * SETS :]
+
+
+def _ratio(what: str, laps: list[tuple[float, float]], limit: float) -> Row:
+    detail = f"{shown(median(a for a, _ in laps))}, {shown(median(b for _, b in laps))}"
+    return Row(what, median(a / b for a, b in laps), limit, detail=detail)

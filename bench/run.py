@@ -1,0 +1,78 @@
+"""Measure the stage against the plainest way to move the same bytes, and print each number beside its limit.
+
+    python bench/run.py [--quick] [--json FILE] [--only WORD]
+
+Every ratio compares two things measured in turn within this run, so that a busy machine slows both. Times are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import platform
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import calls
+import columns
+import footprint
+import names
+import partial
+from measure import Effort, Row
+from rich.console import Console
+from rich.table import Table
+
+import ovstage
+
+SUBJECTS = {
+    "export": calls.export,
+    "write": calls.small_write,
+    "tick": calls.tick,
+    "dense": columns.dense_write,
+    "map": columns.map_whole,
+    "read": columns.read_whole,
+    "usd": columns.against_usd,
+    "subset": partial.every_second_row,
+    "sparse": partial.random_rows,
+    "names": names.interning,
+    "memory": footprint.steady_rewriting,
+    "soak": calls.soak,
+}
+
+
+def main() -> None:
+    options = parse()
+    effort = Effort(options.quick)
+    console = Console(width=None if sys.stdout.isatty() else 130)  # a file or a pipe has no width to fit into
+    table = Table(title=f"ovstage {ovstage.__version__}, Python {platform.python_version()}", title_justify="left")
+    for heading in ("what", "measured", "limit", "detail"):
+        table.add_column(heading, justify="right" if heading in ("measured", "limit") else "left")
+    rows: list[Row] = []
+    for name, subject in SUBJECTS.items():
+        if options.only and options.only not in name:
+            continue
+        with console.status(f"Measuring {name}"):
+            for row in subject(effort):
+                rows.append(row)
+                colour = "green" if row.ok else "red"
+                table.add_row(row.what, f"[{colour}]{row.text}[/]", row.limit_text, row.detail)
+        table.add_section()
+        gc.collect()  # the columns of this subject, before the next one makes its own
+    console.print(table)
+    console.print(f"{sum(row.ok for row in rows)} of {len(rows)} within their limit")
+    if options.json:
+        options.json.write_text(json.dumps([{**asdict(row), "ok": row.ok} for row in rows], indent=2) + "\n")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true", help="smaller columns and fewer repeats: under a minute")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the rows as JSON, too")
+    parser.add_argument("--only", metavar="WORD", help=f"measure only what matches: {', '.join(SUBJECTS)}")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

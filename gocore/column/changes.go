@@ -1,0 +1,151 @@
+package column
+
+import "slices"
+
+// changes remembers which rows changed at which sealed ordinal. Recent changes are kept one by one, as the row sets that
+// the writes named; older ones are folded into the latest change of each row, so that memory and time stay flat however
+// long a stage runs. Membership is exact from frontier on: below it, a change that a later one followed is forgotten.
+type changes struct {
+	log      []change // ascending by ordinal
+	listed   int      // rows that log lists
+	frontier uint64   // highest folded ordinal; 0 when nothing was folded
+
+	// The latest folded change of each row: since for rows [0, uniform), or, when latest is not nil, an ordinal a row, 0 for
+	// none.
+	since   uint64
+	uniform int
+	latest  []uint64
+}
+
+type change struct {
+	ordinal uint64
+	rows    Rows
+}
+
+// The log folds its older half beyond these bounds.
+const (
+	maxChanges = 1024
+	minListed  = 1 << 16 // rows that may always be listed; beyond, four times the column
+)
+
+// add notes a sealed change. live is the number of live rows.
+func (c *changes) add(ordinal uint64, rows Rows, live int) {
+	c.log = append(c.log, change{ordinal, rows.Retain()})
+	c.listed += c.log[len(c.log)-1].weight()
+	if len(c.log) > maxChanges || c.listed > max(minListed, 4*live) {
+		c.fold(len(c.log) / 2)
+	}
+}
+
+// weight is what a change costs to keep: an interval costs next to nothing.
+func (c change) weight() int {
+	if _, interval := c.rows.Interval(); interval {
+		return 1
+	}
+	return c.rows.Len()
+}
+
+// fold forgets the n oldest changes but for the latest of each row.
+func (c *changes) fold(n int) {
+	for _, ch := range c.log[:n] {
+		if ch.rows.covers(max(c.uniform, len(c.latest))) {
+			c.since, c.uniform, c.latest = ch.ordinal, ch.rows.End(), nil
+		} else {
+			c.spread(ch.rows.End())
+			ch.rows.each(func(row int) { c.latest[row] = ch.ordinal })
+		}
+		c.frontier = ch.ordinal
+		c.listed -= ch.weight()
+		ch.rows.Release()
+	}
+	c.log = slices.Delete(c.log, 0, n)
+}
+
+// spread tells the rows' latest changes apart and makes room for rows.
+func (c *changes) spread(rows int) {
+	if c.latest == nil {
+		c.latest = make([]uint64, max(rows, c.uniform))
+		for row := range c.uniform {
+			c.latest[row] = c.since
+		}
+	}
+	for len(c.latest) < rows {
+		c.latest = append(c.latest, 0)
+	}
+}
+
+// between adds to set the rows that changed in [start, end], as far as is known, and returns the highest ordinal of such a
+// change.
+func (c *changes) between(start, end uint64, set bitmap) (last uint64) {
+	switch {
+	case c.frontier < start || start > end:
+	case c.latest != nil:
+		for row, ordinal := range c.latest {
+			if ordinal >= start && ordinal <= end && ordinal > 0 {
+				set.set(row)
+				last = max(last, ordinal)
+			}
+		}
+	case c.since >= start && c.since <= end && c.uniform > 0:
+		set.fill(0, c.uniform)
+		last = c.since
+	}
+	first, _ := slices.BinarySearchFunc(c.log, start, func(ch change, start uint64) int {
+		if ch.ordinal < start {
+			return -1
+		}
+		return 1
+	})
+	for _, ch := range c.log[first:] {
+		if ch.ordinal > end {
+			break
+		}
+		ch.rows.mark(set)
+		last = ch.ordinal
+	}
+	return last
+}
+
+// names reports, by row, what the log still lists.
+func (c *changes) names(set bitmap) {
+	for _, ch := range c.log {
+		ch.rows.mark(set)
+	}
+}
+
+func (c *changes) close() {
+	for _, ch := range c.log {
+		ch.rows.Release()
+	}
+	*c = changes{}
+}
+
+// Changed returns the rows that sealed writes and deletes changed in [start, end], those that were changed again after
+// end, and the highest ordinal of a change in the range.
+func (c *Column) Changed(start, end uint64) (in, after Set, last uint64) {
+	in, after = Set{newBitmap(len(c.paths))}, Set{newBitmap(len(c.paths))}
+	last = c.changes.between(start, end, in.bits)
+	if end < latest {
+		c.changes.between(end+1, latest, after.bits)
+	}
+	return in, after, last
+}
+
+const latest = ^uint64(0)
+
+// Frontier is the ordinal from which Changed is exact.
+func (c *Column) Frontier() uint64 { return c.changes.frontier }
+
+// UnsealedIn returns the rows that unsealed writes and deletes in [start, end] name, and the lowest ordinal of one.
+func (c *Column) UnsealedIn(start, end uint64) (rows Set, first uint64) {
+	rows = Set{newBitmap(len(c.paths))}
+	for _, r := range c.upTo(end) {
+		if r.ordinal >= start {
+			r.rows.mark(rows.bits)
+			if first == 0 {
+				first = r.ordinal
+			}
+		}
+	}
+	return rows, first
+}

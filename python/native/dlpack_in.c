@@ -1,0 +1,208 @@
+/*
+ * dlpack_in.c - taking tensors from DLPack producers.
+ *
+ * The producer is asked for the versioned form first and, when it does not know that question (TypeError), for whatever
+ * it has. A capsule is taken over by renaming it; from then on the producer's deleter is ours to call, exactly once, on
+ * a thread that holds the GIL: most deleters in Python land need it.
+ */
+#include "native.h"
+
+static const char legacy_name[] = "dltensor", versioned_name[] = "dltensor_versioned";
+
+const DLTensor* import_tensor(const import* self) {
+  return self->versioned ? &self->versioned->dl_tensor : &self->legacy->dl_tensor;
+}
+
+void import_close(import* self) {
+import taken = * self;
+  self->legacy = NULL;
+  self->versioned = NULL;
+  if (!taken.legacy && !taken.versioned) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback); /* a deleter written in Python must not meet, nor replace, our exception */
+  if (taken.versioned && taken.versioned->deleter) taken.versioned->deleter(taken.versioned);
+  if (taken.legacy && taken.legacy->deleter) taken.legacy->deleter(taken.legacy);
+  if (PyErr_Occurred()) PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+}
+
+/* ---- Asking ------------------------------------------------------------------------------------------------------ */
+
+/* A stream is passed on to producers in CUDA memory only; on the host it has no meaning. */
+static int stream_matters(PyObject* object, PyObject* stream) {
+  if (!stream || stream == Py_None) return 0;
+  PyObject* ask = PyObject_GetAttr(object, native.name.dlpack_device);
+  if (!ask) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    return 0;
+  }
+  PyObject* device = PyObject_CallNoArgs(ask);
+  Py_DECREF(ask);
+  PyObject* kind = device ? PySequence_GetItem(device, 0) : NULL;
+  long type = kind ? PyLong_AsLong(kind) : -1;
+  Py_XDECREF(kind);
+  Py_XDECREF(device);
+  if (PyErr_Occurred()) return -1;
+  return type == kDLCUDA || type == kDLCUDAManaged;
+}
+
+static PyObject* ask(PyObject* method, PyObject* stream, bool versioned) {
+  if (!stream) {
+    return versioned ? PyObject_Call(method, native.empty_tuple, native.ask_versioned) : PyObject_CallNoArgs(method);
+  }
+  PyObject* keywords = versioned ? PyDict_Copy(native.ask_versioned) : PyDict_New();
+  PyObject* answer = NULL;
+  if (keywords && PyDict_SetItem(keywords, native.name.stream, stream) == 0) {
+    answer = PyObject_Call(method, native.empty_tuple, keywords);
+  }
+  Py_XDECREF(keywords);
+  return answer;
+}
+
+static PyObject* capsule_of(PyObject* object, PyObject* stream, const char* where) {
+  PyObject* method = PyObject_GetAttr(object, native.name.dlpack);
+  if (!method) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
+    PyErr_Clear();
+    PyObject* text = shown(object);
+    if (text)
+      PyErr_Format(PyExc_TypeError, "%s does not support the DLPack protocol: it has no __dlpack__, got %U", where,
+                   text);
+    Py_XDECREF(text);
+    return NULL;
+  }
+  int matters = stream_matters(object, stream);
+  PyObject* passed = matters > 0 ? stream : NULL;
+  PyObject* capsule = matters < 0 ? NULL : ask(method, passed, true);
+  if (!capsule && matters >= 0 && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    capsule = ask(method, passed, false);
+  }
+  Py_DECREF(method);
+  return capsule;
+}
+
+/* ---- Taking ------------------------------------------------------------------------------------------------------ */
+
+static bool refuse_capsule(PyObject* capsule, const char* where) {
+  const char* name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
+  if (name) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s: __dlpack__ returned a capsule with the incorrect name '%s': expected 'dltensor' or "
+                 "'dltensor_versioned', and a capsule can be consumed only once",
+                 where, name);
+  } else {
+    PyObject* text = shown(capsule);
+    if (text) PyErr_Format(PyExc_ValueError, "%s: __dlpack__ returned an invalid PyCapsule object: %U", where, text);
+    Py_XDECREF(text);
+  }
+  return false;
+}
+
+bool import_open(import* out, PyObject* object, PyObject* stream, const char* where) {
+  memset(out, 0, sizeof *out);
+  PyObject* capsule = capsule_of(object, stream, where);
+  if (!capsule) return false;
+
+import found = {0 };
+  if (PyCapsule_IsValid(capsule, versioned_name)) {
+    found.versioned = PyCapsule_GetPointer(capsule, versioned_name);
+  } else if (PyCapsule_IsValid(capsule, legacy_name)) {
+    found.legacy = PyCapsule_GetPointer(capsule, legacy_name);
+  } else {
+    refuse_capsule(capsule, where);
+    Py_DECREF(capsule);
+    return false;
+  }
+
+  /* Of a foreign major version only the version, the deleter and the flags may be looked at. */
+  bool foreign = found.versioned && found.versioned->version.major != DLPACK_MAJOR_VERSION;
+  if (!foreign) {
+    unsigned lanes = import_tensor(&found)->dtype.lanes;
+    if (lanes < 1 || lanes > 255) { /* refused before it is consumed: the capsule's destructor gives it back */
+      PyErr_Format(PyExc_ValueError, "%s: lanes must be in [1, 255], the producer's tensor has %u", where, lanes);
+      Py_DECREF(capsule);
+      return false;
+    }
+  }
+  if (PyCapsule_SetName(capsule, found.versioned ? "used_dltensor_versioned" : "used_dltensor") < 0) {
+    Py_DECREF(capsule);
+    return false;
+  }
+  Py_DECREF(capsule);
+  if (foreign) {
+    unsigned major = found.versioned->version.major, minor = found.versioned->version.minor;
+    import_close(&found);
+    PyErr_Format(PyExc_BufferError,
+                 "%s: the producer answered with DLPack %u.%u, which has another layout; at most %d.x can be read",
+                 where, major, minor, DLPACK_MAJOR_VERSION);
+    return false;
+  }
+  *out = found;
+  return true;
+}
+
+/* ---- For Python -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  PyObject_HEAD import tensor;
+} Imported;
+
+static void imported_dealloc(PyObject* self) {
+  import_close(&((Imported*)self)->tensor);
+  free_object(self);
+}
+
+static PyType_Slot imported_slots[] = {
+    {Py_tp_doc, "Owner of a consumed capsule: calls the producer's deleter once, when it dies."},
+    {Py_tp_dealloc, imported_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec imported_spec = {
+    .name = "ovstage._native.ImportedTensor",
+    .basicsize = sizeof(Imported),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = imported_slots,
+};
+
+static PyObject* tuple_of(const int64_t* values, int32_t count) {
+  PyObject* tuple = PyTuple_New(count);
+  for (int32_t i = 0; tuple && i < count; i++) {
+    PyObject* number = PyLong_FromLongLong(values[i]);
+    if (!number || PyTuple_SetItem(tuple, i, number) < 0) Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  (void)module;
+  static signature sig = {"consume_dlpack", 2, 1, {"obj", "stream"}, {0}};
+  PyObject* slots[2];
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
+  drop_parked();
+
+import taken;
+  if (!import_open(&taken, slots[0], slots[1], "obj")) return NULL;
+  Imported* owner = (Imported*)new_object(native.imported);
+  if (!owner) {
+    import_close(&taken);
+    return NULL;
+  }
+  owner->tensor = taken;
+
+  const DLTensor* t = import_tensor(&taken);
+  if (t->ndim < 0 || (t->ndim > 0 && !t->shape)) {
+    PyErr_Format(PyExc_ValueError, "obj: the producer's tensor has ndim %d and %s shape", (int)t->ndim,
+                 t->shape ? "a" : "no");
+    Py_DECREF(owner);
+    return NULL;
+  }
+  PyObject* shape = tuple_of(t->shape, t->ndim);
+  PyObject* strides = t->strides && t->ndim ? tuple_of(t->strides, t->ndim) : Py_NewRef(Py_None);
+  return Py_BuildValue("((KiiiiiNNKK)N)", (unsigned long long)(uintptr_t)t->data, (int)t->device.device_type,
+                       (int)t->device.device_id, (int)t->dtype.code, (int)t->dtype.bits, (int)t->dtype.lanes, shape,
+                       strides, (unsigned long long)t->byte_offset,
+                       (unsigned long long)(taken.versioned ? taken.versioned->flags : 0), owner);
+}

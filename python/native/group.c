@@ -1,0 +1,467 @@
+/*
+ * group.c - Group: one part of a read's result, or one writable part of a mapped column.
+ *
+ * The numbers of a group are copied when it is fetched and answer for ever. What leads to memory - rows, tensors, views
+ * - asks first whether the group is still open: not released, not committed, its map session not ended.
+ *
+ * A read group retains its bytes, so that nothing that happens to the stage can take them away before its release. A
+ * mapped group must not: a reference of ours would count as a live view, and the commit could not adopt the buffer.
+ */
+#include "native.h"
+
+static Group* fetched(group_kind kind, PyTypeObject* type, Stage* stage, keep held) {
+  Group* self = (Group*)new_object(type);
+  if (!self) {
+    keep_release(&held);
+    return NULL;
+  }
+  self->kind = kind;
+  self->fetched = true;
+  self->stage = (Stage*)Py_NewRef((PyObject*)stage);
+  self->descriptors = held.descriptors;
+  self->block = held.block;
+  return self;
+}
+
+PyObject* group_of_read(Stage* stage, PyTypeObject* type, const ovstage_read_group_t* raw, keep held) {
+  Group* self = fetched(GROUP_READ, type, stage, held);
+  if (self)
+    self->raw.read = *raw;
+  else
+    ovstage_release_group(stage->instance, raw);
+  return (PyObject*)self;
+}
+
+PyObject* group_of_map(Stage* stage, PyTypeObject* type, const ovstage_map_group_t* raw, keep held,
+                       map_session* session) {
+  Group* self = fetched(GROUP_MAP, type, stage, held); /* on failure the session still has it, to commit or abort */
+  if (!self) return NULL;
+  self->raw.map = *raw;
+  self->session = session;
+  session->references++;
+  return (PyObject*)self;
+}
+
+/* ---- Groups that the caller builds ------------------------------------------------------------------------------- */
+
+bool group_raw_of(PyObject* object, void* out, size_t size) {
+  Py_buffer view;
+  PyObject* raw = PyObject_CheckBuffer(object) ? Py_NewRef(object) : PyObject_GetAttr(object, native.name.raw);
+  if (raw && PyObject_GetBuffer(raw, &view, PyBUF_SIMPLE) == 0) {
+    bool fits = view.len == (Py_ssize_t)size;
+    if (fits) memcpy(out, view.buf, size);
+    PyBuffer_Release(&view);
+    Py_DECREF(raw);
+    if (fits) return true;
+  } else {
+    PyErr_Clear();
+    Py_XDECREF(raw);
+  }
+  PyObject* text = shown(object);
+  if (text) {
+    PyErr_Format(PyExc_TypeError, "expected a %s group or its C structure of %zu bytes, got %U",
+                 size == sizeof(ovstage_read_group_t) ? "read" : "map", size, text);
+  }
+  Py_XDECREF(text);
+  return false;
+}
+
+static int group_init(PyObject* object, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"raw", "stage", NULL};
+  Group* self = (Group*)object;
+  PyObject *raw, *stage = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Group", names, &raw, &stage)) return -1;
+  if (stage != Py_None && !PyObject_TypeCheck(stage, native.stage)) {
+    PyErr_Format(PyExc_TypeError, "stage must be a Stage or None, got %R", stage);
+    return -1;
+  }
+  if (self->fetched || self->source) {
+    PyErr_SetString(PyExc_RuntimeError, "a group cannot be initialised twice");
+    return -1;
+  }
+  Py_buffer view;
+  if (PyObject_GetBuffer(raw, &view, PyBUF_SIMPLE) < 0) {
+    PyErr_Clear();
+    view = (Py_buffer){0};
+  }
+  bool is_read = view.len == sizeof self->raw.read, is_map = view.len == sizeof self->raw.map;
+  if (is_read || is_map) memcpy(&self->raw, view.buf, (size_t)view.len);
+  if (view.obj) PyBuffer_Release(&view);
+  if (!is_read && !is_map) {
+    PyObject* text = shown(raw);
+    if (text)
+      PyErr_Format(PyExc_TypeError,
+                   "raw must be the C structure of a read group (120 bytes) or a map group (88), got %U", text);
+    Py_XDECREF(text);
+    return -1;
+  }
+  self->kind = is_read ? GROUP_READ : GROUP_MAP;
+  self->source = Py_NewRef(raw); /* whatever its pointers lead to is the caller's: this is all that can be kept alive */
+  self->stage = stage == Py_None ? NULL : (Stage*)Py_NewRef(stage);
+  return 0;
+}
+
+/* ---- Open or not ------------------------------------------------------------------------------------------------- */
+
+static bool group_ended(const Group* self) { return self->claimed || (self->session && self->session->ended); }
+
+/* False with an exception set: the memory of this group may not be touched any more. */
+static bool group_open(Group* self, const char* what) {
+  if (native.forked) return raise_forked(what) != NULL;
+  if (!self->fetched && !self->source) {
+    PyErr_SetString(PyExc_ValueError, "this group was never initialised");
+    return false;
+  }
+  if (!group_ended(self)) return true;
+  raise_stage_error(
+      OVSTAGE_ERROR_INVALID_HANDLE,
+      self->kind == GROUP_READ ? "%s: the read group has been released" : "%s: the map group has been unmapped", what);
+  return false;
+}
+
+bool group_claim(Group* self) {
+  if (!group_open(self, self->kind == GROUP_READ ? "release_group" : "unmap_group")) return false;
+  self->claimed = true;
+  return true;
+}
+
+void group_let_go(Group* self) {
+  keep held = {self->descriptors, self->block, NULL};
+  self->descriptors = NULL;
+  self->block = NULL;
+  keep_release(&held);
+}
+
+static PyObject* group_claim_release(PyObject* self, PyObject* unused) {
+  (void)unused;
+  return group_claim((Group*)self) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject* group_unclaim_release(PyObject* self, PyObject* unused) {
+  (void)unused;
+  ((Group*)self)->claimed = false;
+  return Py_NewRef(Py_None);
+}
+
+/* ---- Numbers ----------------------------------------------------------------------------------------------------- */
+
+static const ovstage_prim_group_t* prims_of(const Group* self) {
+  return self->kind == GROUP_READ ? &self->raw.read.prims : &self->raw.map.prims;
+}
+
+static const ovstage_data_t* data_of(const Group* self) {
+  return self->kind == GROUP_READ ? &self->raw.read.data : &self->raw.map.data;
+}
+
+static const ovstage_attribute_meta_t* meta_of(const Group* self) {
+  return self->kind == GROUP_READ ? &self->raw.read.meta : &self->raw.map.meta;
+}
+
+#define NUMBER(name, expression)                                  \
+  static PyObject* group_##name(PyObject* object, void* unused) { \
+    (void)unused;                                                 \
+    Group* self = (Group*)object;                                 \
+    return PyLong_FromUnsignedLongLong((uint64_t)(expression));   \
+  }
+
+#define FLAG(name, expression)                                    \
+  static PyObject* group_##name(PyObject* object, void* unused) { \
+    (void)unused;                                                 \
+    Group* self = (Group*)object;                                 \
+    return PyBool_FromLong(expression);                           \
+  }
+
+NUMBER(prim_list, prims_of(self)->list)
+NUMBER(prim_offset, prims_of(self)->offset)
+NUMBER(prim_count, prims_of(self)->count)
+FLAG(has_prim_index_map, prims_of(self)->index_map != NULL)
+NUMBER(tensor_count, data_of(self)->tensor_count)
+NUMBER(data_count, data_of(self)->count)
+FLAG(has_data_index_map, data_of(self)->index_map != NULL)
+NUMBER(write_floor, meta_of(self)->attribute_write_floor_ordinal)
+NUMBER(layout_generation, meta_of(self)->layout_generation)
+FLAG(released, group_ended(self))
+
+/* A map group's structure ends before these. */
+static bool only_read(const Group* self, const char* name) {
+  if (self->kind == GROUP_READ) return true;
+  PyErr_Format(PyExc_AttributeError, "a map group has no attribute '%s'", name);
+  return false;
+}
+
+#define READ_NUMBER(name, expression)                                                           \
+  static PyObject* group_##name(PyObject* object, void* unused) {                               \
+    (void)unused;                                                                               \
+    Group* self = (Group*)object;                                                               \
+    return only_read(self, #name) ? PyLong_FromUnsignedLongLong((uint64_t)(expression)) : NULL; \
+  }
+
+#define READ_FLAG(name, expression)                                     \
+  static PyObject* group_##name(PyObject* object, void* unused) {       \
+    (void)unused;                                                       \
+    Group* self = (Group*)object;                                       \
+    return only_read(self, #name) ? PyBool_FromLong(expression) : NULL; \
+  }
+
+READ_NUMBER(attribute, self->raw.read.attribute)
+READ_NUMBER(ordinal, self->raw.read.ordinal)
+READ_FLAG(is_delete, self->raw.read.is_delete)
+READ_FLAG(is_array, self->raw.read.is_array)
+READ_NUMBER(semantic, self->raw.read.semantic)
+
+static PyObject* group_stage(PyObject* object, void* unused) {
+  (void)unused;
+  Group* self = (Group*)object;
+  return Py_NewRef(self->stage ? (PyObject*)self->stage : Py_None);
+}
+
+static PyObject* group_raw(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Group* self = (Group*)object;
+  size_t size = self->kind == GROUP_READ ? sizeof self->raw.read : sizeof self->raw.map;
+  return PyBytes_FromStringAndSize((const char*)&self->raw, (Py_ssize_t)size);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+/* An index in 0 .. count - 1; negative ones are no counting from the end here. */
+static bool guard_index(PyObject* value, const char* name, uint64_t count, const char* what, uint32_t* out) {
+  PyObject* number = PyNumber_Index(value);
+  if (!number) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();
+    PyObject* text = shown(value);
+    if (text) PyErr_Format(PyExc_TypeError, "%s must be an int, got %U", name, text);
+    Py_XDECREF(text);
+    return false;
+  }
+  int overflow;
+  long long index = PyLong_AsLongLongAndOverflow(number, &overflow);
+  bool inside = !overflow && index >= 0 && (uint64_t)index < count;
+  if (!inside)
+    PyErr_Format(PyExc_IndexError, "%s %S is out of range: the group has %llu %s", name, number,
+                 (unsigned long long)count, what);
+  Py_DECREF(number);
+  *out = (uint32_t)index;
+  return inside;
+}
+
+static PyObject* group_prim_index(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"prim_index", 1, 1, {"local"}, {0}};
+  Group* self = (Group*)object;
+  const ovstage_prim_group_t* prims = prims_of(self);
+  PyObject* slots[1];
+  uint32_t i;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !group_open(self, "prim_index") ||
+      !guard_index(slots[0], "local", prims->count, "prims", &i)) {
+    return NULL;
+  }
+  return PyLong_FromUnsignedLong(prims->index_map ? prims->index_map[i] : prims->offset + i);
+}
+
+static PyObject* group_data_row_index(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"data_row_index", 1, 1, {"local"}, {0}};
+  Group* self = (Group*)object;
+  const ovstage_data_t* data = data_of(self);
+  PyObject* slots[1];
+  uint32_t i;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !group_open(self, "data_row_index") ||
+      !guard_index(slots[0], "local", data->count, "elements", &i)) {
+    return NULL;
+  }
+  return PyLong_FromUnsignedLong(data->index_map ? data->index_map[i] : i);
+}
+
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
+
+static const DLTensor* tensor_at(Group* self, PyObject* index, const char* what) {
+  const ovstage_data_t* data = data_of(self);
+  uint32_t i;
+  if (!group_open(self, what) || !guard_index(index, "index", data->tensor_count, "tensors", &i)) return NULL;
+  if (data->tensors) return &data->tensors[i];
+  PyErr_SetString(PyExc_ValueError, "the group's tensors are a NULL pointer");
+  return NULL;
+}
+
+/* What a view of this group has to hold. False: the bytes are gone, though we were not told. */
+static bool hold_payload(Group* self, const char* what, keep* out) {
+  *out = (keep){0};
+  if (!self->fetched) {
+    out->source = Py_NewRef((PyObject*)self);
+    return true;
+  }
+  ovstage_go_block_t* block = self->block ? self->block : native.go->tensors_block(self->descriptors);
+  if (!block) {
+    raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "%s: the group has no bytes any more", what);
+    return false;
+  }
+  *out = keep_retain(self->descriptors, block);
+  return true;
+}
+
+static PyObject* group_tensor_address(PyObject* object, PyObject* index) {
+  const DLTensor* tensor = tensor_at((Group*)object, index, "tensor");
+  return tensor ? PyLong_FromVoidPtr((void*)(uintptr_t)tensor) : NULL;
+}
+
+static PyObject* group_hold(PyObject* object, PyObject* index) {
+  keep held;
+  if (!tensor_at((Group*)object, index, "tensor") || !hold_payload((Group*)object, "tensor", &held)) return NULL;
+  return hold_new(held);
+}
+
+static PyObject* group_buffer(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Group* self = (Group*)object;
+  if (!check_argument_count("_buffer", nargs, 2, 2)) return NULL;
+  int readonly = PyObject_IsTrue(args[1]);
+  const DLTensor* tensor = readonly < 0 ? NULL : tensor_at(self, args[0], "array");
+  keep held;
+  if (!tensor || !hold_payload(self, "array", &held)) return NULL;
+  return buffer_of_tensor(tensor, readonly, held);
+}
+
+static PyObject* index_buffer(Group* self, const uint32_t* map, uint32_t count, const char* what) {
+  if (!group_open(self, what)) return NULL;
+  if (!map) return Py_NewRef(Py_None);
+  keep held = {0};
+  if (self->fetched && self->descriptors) {
+    held.descriptors = self->descriptors; /* they keep the maps too */
+    native.go->tensors_retain(held.descriptors);
+  } else if (self->fetched) { /* a deletion has no descriptors that could be kept: copy */
+    held.source = PyBytes_FromStringAndSize((const char*)map, (Py_ssize_t)(count * sizeof *map));
+    if (!held.source) return NULL;
+    map = (const uint32_t*)PyBytes_AsString(held.source);
+  } else {
+    held.source = Py_NewRef((PyObject*)self);
+  }
+  return buffer_of_uint32s(map, count, held);
+}
+
+static PyObject* group_prim_index_buffer(PyObject* object, PyObject* unused) {
+  (void)unused;
+  const ovstage_prim_group_t* prims = prims_of((Group*)object);
+  return index_buffer((Group*)object, prims->index_map, prims->count, "prim_index");
+}
+
+static PyObject* group_data_index_buffer(PyObject* object, PyObject* unused) {
+  (void)unused;
+  const ovstage_data_t* data = data_of((Group*)object);
+  return index_buffer((Group*)object, data->index_map, data->count, "data_row_index");
+}
+
+static PyObject* group_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"dlpack", 1, 1, {"index", "readonly"}, {0}};
+  Group* self = (Group*)object;
+  PyObject* slots[2];
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
+  drop_parked();
+  int readonly = slots[1] ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
+  const DLTensor* tensor = readonly < 0 ? NULL : tensor_at(self, slots[0], "dlpack");
+  keep held;
+  if (!tensor || !hold_payload(self, "dlpack", &held)) return NULL;
+  return managed_of_tensor(self->fetched && self->stage ? self->stage->instance : NULL, tensor, readonly, held);
+}
+
+/* ---- Death ------------------------------------------------------------------------------------------------------- */
+
+static int group_traverse(PyObject* object, visitproc visit, void* arg) {
+  Group* self = (Group*)object;
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->source);
+  Py_VISIT(self->stage);
+  return 0;
+}
+
+static int group_clear(PyObject* object) {
+  Py_CLEAR(((Group*)object)->source);
+  return 0;
+}
+
+static void group_dealloc(PyObject* object) {
+  Group* self = (Group*)object;
+  PyObject_GC_UnTrack(object);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  group_let_go(self);
+  if (self->fetched && self->kind == GROUP_READ &&
+      !self->claimed) { /* subclasses warn; the memory is ours to give back */
+    WITHOUT_GIL(ovstage_release_group(self->stage->instance, &self->raw.read));
+  }
+  map_session_release(self->session);
+  Py_XDECREF(self->source);
+  Py_XDECREF((PyObject*)self->stage);
+  PyErr_Restore(type, value, traceback);
+  free_object(object);
+}
+
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
+
+static PyMethodDef group_methods[] = {
+    {"prim_index", FAST_KEYWORDS(group_prim_index),
+     "prim_index($self, local)\n--\n\nThe position in prim_list of prim `local` of the group."},
+    {"data_row_index", FAST_KEYWORDS(group_data_row_index),
+     "data_row_index($self, local)\n--\n\nThe row that holds the value of prim `local` of the group."},
+    {"dlpack", FAST_KEYWORDS(group_dlpack),
+     "dlpack($self, index, *, readonly=...)\n--\n\n"
+     "Tensor `index` for DLPack consumers; read-only by default for a read group, writable for a map group.\n\n"
+     "A view that a consumer makes of it holds its bytes for itself: it stays valid after the group, the map and the "
+     "stage."},
+    {"_raw", group_raw, METH_NOARGS,
+     "_raw($self)\n--\n\nThe C structure: 120 bytes of a read group, 88 of a map group."},
+    {"_tensor_address", group_tensor_address, METH_O,
+     "_tensor_address($self, index, /)\n--\n\nAddress of the descriptor of tensor `index`."},
+    {"_hold", group_hold, METH_O,
+     "_hold($self, index, /)\n--\n\nAn object that keeps the descriptor and the bytes of tensor `index` alive."},
+    {"_buffer", FAST(group_buffer),
+     "_buffer($self, index, readonly, /)\n--\n\nTensor `index` as a flat buffer of base elements."},
+    {"_prim_index_buffer", group_prim_index_buffer, METH_NOARGS,
+     "_prim_index_buffer($self)\n--\n\nThe prim index map as a read-only buffer; None if there is none."},
+    {"_data_index_buffer", group_data_index_buffer, METH_NOARGS,
+     "_data_index_buffer($self)\n--\n\nThe data index map as a read-only buffer; None if there is none."},
+    {"_claim_release", group_claim_release, METH_NOARGS,
+     "_claim_release($self)\n--\n\nMark as released; INVALID_HANDLE if it is already. Gives nothing back."},
+    {"_unclaim_release", group_unclaim_release, METH_NOARGS, "_unclaim_release($self)\n--\n\nTake a claim back."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef group_getset[] = {
+    {"stage", group_stage, NULL, "The stage it was fetched from, or None.", NULL},
+    {"released", group_released, NULL, "True once the group was released or committed, or its map ended.", NULL},
+    {"prim_list", group_prim_list, NULL, "Handle of the path list that prim_index() counts in; borrowed.", NULL},
+    {"prim_offset", group_prim_offset, NULL, "Position of the first prim, where there is no prim index map.", NULL},
+    {"prim_count", group_prim_count, NULL, "The number of prims.", NULL},
+    {"has_prim_index_map", group_has_prim_index_map, NULL, "True if the prims are no contiguous part of the list.",
+     NULL},
+    {"tensor_count", group_tensor_count, NULL, "The number of tensors; 0 for a deletion.", NULL},
+    {"data_count", group_data_count, NULL, "The number of values: prim_count for a group of values.", NULL},
+    {"has_data_index_map", group_has_data_index_map, NULL, "True if value i is not simply row i.", NULL},
+    {"attribute_write_floor_ordinal", group_write_floor, NULL, "The attribute's write floor when the group was made.",
+     NULL},
+    {"layout_generation", group_layout_generation, NULL, "Rises exactly when prims join or leave the column.", NULL},
+    {"attribute", group_attribute, NULL, "Token of the attribute (read groups).", NULL},
+    {"ordinal", group_ordinal, NULL, "No later change is contained (read groups).", NULL},
+    {"is_delete", group_is_delete, NULL, "True if these prims lost the attribute (read groups).", NULL},
+    {"is_array", group_is_array, NULL, "True if each prim has an array: one tensor a row (read groups).", NULL},
+    {"semantic", group_semantic, NULL, "What the bytes mean, an AttributeSemantic (read groups).", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot group_slots[] = {
+    {Py_tp_doc,
+     "Group(raw, stage=None)\n--\n\nOne part of a read's result (120 raw bytes) or of a mapped column (88)."},
+    {Py_tp_init, group_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, group_dealloc},
+    {Py_tp_traverse, group_traverse},
+    {Py_tp_clear, group_clear},
+    {Py_tp_methods, group_methods},
+    {Py_tp_getset, group_getset},
+    {0, NULL},
+};
+
+PyType_Spec group_spec = {
+    .name = "ovstage._native.Group",
+    .basicsize = sizeof(Group),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = group_slots,
+};

@@ -1,0 +1,217 @@
+/*
+ * map.c - Stage: map sessions, their groups and their ends.
+ *
+ * Whoever holds a group must learn when its session ends, by whatever way: the groups share a small record with the
+ * stage, whose flag is set before the call that ends the session, because the GIL is free while that call runs.
+ */
+#include "native.h"
+
+void map_session_release(map_session* session) {
+  if (session && --session->references == 0) free(session);
+}
+
+void end_sessions(Stage* self) {
+  while (self->sessions) {
+    map_session* session = self->sessions;
+    self->sessions = session->next;
+    session->ended = true;
+    map_session_release(session);
+  }
+}
+
+static map_session** find_session(Stage* self, uint64_t handle) {
+  map_session** link = &self->sessions;
+  while (*link && (*link)->handle != handle) link = &(*link)->next;
+  return link;
+}
+
+/* Mark a session's groups as dead before the call that ends it: the GIL is free while it runs. */
+static void begin_session_end(Stage* self, uint64_t handle) {
+  map_session* session = *find_session(self, handle);
+  if (session) session->ended = true;
+}
+
+static void finish_session_end(Stage* self, uint64_t handle, bool ended) {
+  map_session **link = find_session(self, handle), *session = *link;
+  if (!session) return;
+  session->ended = ended;
+  if (!ended) return;
+  *link = session->next;
+  map_session_release(session);
+}
+
+static bool open_dtype(PyObject* given, DLDataType* out) {
+  int code, bits, lanes;
+  *out = (DLDataType){0, 0, 0};
+  if (given == Py_None) return true;
+  if (!PyArg_ParseTuple(given, "iii:dtype", &code, &bits, &lanes)) return false;
+  *out = (DLDataType){(uint8_t)code, (uint8_t)bits, (uint16_t)lanes};
+  if (out->code == code && out->bits == bits && out->lanes == lanes) return true;
+  PyErr_Format(PyExc_ValueError, "dtype must fit in (uint8, uint8, uint16), got (%d, %d, %d)", code, bits, lanes);
+  return false;
+}
+
+PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  if (!check_argument_count("_map", nargs, 8, 8)) return NULL;
+  uint64_t query, ordinal, handle = 0;
+  int32_t semantic, initial;
+  words sizes = {0};
+  ovstage_map_desc_t desc = {0};
+  ovstage_go_map_options_t options = {.struct_size = sizeof options};
+  if (args[6] != Py_None && !words_open(&sizes, args[6], "element_sizes", " entries", 64)) return NULL;
+  PyObject* answer = NULL;
+  if (guard_attribute(args[1], &desc.attribute) && open_dtype(args[4], &desc.dtype) &&
+      guard_int32(args[5], "semantic", &semantic) && guard_prim_mode(args[3], &desc.prim_mode) &&
+      guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
+      guard_int32(args[7], "initial", &initial) && stage_begin(self, "map_attribute")) {
+    desc.semantic = (ovstage_attribute_semantic_t)semantic;
+    options.initial = (ovstage_go_initial_t)initial;
+    ovstage_enqueue_result_t result;
+    WITHOUT_GIL(result = native.go->map_attribute(self->instance, query, &desc, ordinal, sizes.data, sizes.count,
+                                                  &options, &handle));
+    answer = reserved(self, result, handle);
+  }
+  words_close(&sizes);
+  return answer;
+}
+
+static ovstage_api_status_t attempt_fetch_map(void* closure, uint64_t timeout) {
+  fetch_call* call = closure;
+  pthread_mutex_lock(&call->stage->handover);
+  ovstage_api_status_t status = ovstage_fetch_map_next(call->stage->instance, call->handle, timeout, &call->group.map);
+  if (status == OVSTAGE_OK) { /* the descriptors only: a reference to the bytes would be a live view at the commit */
+    call->held.descriptors = call->group.map.data.tensors;
+    native.go->tensors_retain(call->held.descriptors);
+  }
+  pthread_mutex_unlock(&call->stage->handover);
+  return status;
+}
+
+/* The record of a session, made before the fetch: who ends the session meanwhile must find it. One reference more. */
+static map_session* join_session(Stage* self, uint64_t handle) {
+  map_session* session = *find_session(self, handle);
+  if (!session) {
+    session = malloc(sizeof *session);
+    if (!session) return (map_session*)PyErr_NoMemory();
+    *session = (map_session){self->sessions, handle, 1, false};
+    self->sessions = session;
+  }
+  session->references++;
+  return session;
+}
+
+static void leave_session(Stage* self, map_session* session) {
+  map_session** link = find_session(self, session->handle);
+  if (*link == session && session->references == 2) { /* ours and the list's: no group has come of it */
+    *link = session->next;
+    map_session_release(session);
+  }
+  map_session_release(session);
+}
+
+PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  fetch_call call = {.stage = self};
+  uint64_t timeout;
+  map_session* session;
+  if (!check_argument_count("_fetch_map", nargs, 3, 3) || !guard_handle(args[0], "mapping", &call.handle) ||
+      !guard_timeout(args[1], &timeout) || !check_group_class(args[2]) || !stage_begin(self, "fetch_map_next") ||
+      !(session = join_session(self, call.handle))) {
+    return NULL;
+  }
+  ovstage_api_status_t status;
+  PyObject* answer = NULL;
+  if (wait_in_slices(attempt_fetch_map, &call, timeout, &status)) {
+    answer = status == OVSTAGE_OK ? group_of_map(self, (PyTypeObject*)args[2], &call.group.map, call.held, session)
+             : status == OVSTAGE_ERROR_END_OF_ITERATION ? Py_NewRef(Py_None)
+                                                        : raise_library_error(status);
+  }
+  leave_session(self, session);
+  return answer;
+}
+
+static ovstage_enqueue_result_t end_session(Stage* self, uint64_t handle, ovstage_cuda_sync_t sync,
+                                            ovstage_go_commit_t commit) {
+  pthread_mutex_lock(&self->handover);
+  ovstage_enqueue_result_t result = native.go->unmap_attribute(self->instance, handle, sync, commit);
+  pthread_mutex_unlock(&self->handover);
+  return result;
+}
+
+static ovstage_api_status_t abort_session(Stage* self, uint64_t handle) {
+  pthread_mutex_lock(&self->handover);
+  ovstage_api_status_t status = native.go->abort_map(self->instance, handle);
+  pthread_mutex_unlock(&self->handover);
+  return status;
+}
+
+static bool open_sync(PyObject* stream, PyObject* event, PyObject* commit, ovstage_cuda_sync_t* sync,
+                      ovstage_go_commit_t* how) {
+  uint64_t numbers[2];
+  int32_t choice;
+  if (!guard_uint64(stream, "cuda_stream", &numbers[0]) || !guard_uint64(event, "cuda_event", &numbers[1]) ||
+      !guard_int32(commit, "commit", &choice)) {
+    return false;
+  }
+  *sync = (ovstage_cuda_sync_t){numbers[0], numbers[1]};
+  *how = (ovstage_go_commit_t)choice;
+  return true;
+}
+
+PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  uint64_t handle;
+  ovstage_cuda_sync_t sync;
+  ovstage_go_commit_t commit;
+  ovstage_map_group_t raw;
+  if (!check_argument_count("_unmap_group", nargs, 5, 5) || !guard_handle(args[0], "mapping", &handle) ||
+      !open_sync(args[2], args[3], args[4], &sync, &commit)) {
+    return NULL;
+  }
+  Group* group = PyObject_TypeCheck(args[1], native.group) ? (Group*)args[1] : NULL;
+  if (group && group->kind != GROUP_MAP) {
+    PyErr_SetString(PyExc_TypeError, "group must be a MapGroup of this mapping, got a ReadGroup");
+    return NULL;
+  }
+  if (group)
+    raw = group->raw.map;
+  else if (!group_raw_of(args[1], &raw, sizeof raw))
+    return NULL;
+  if (!stage_begin(self, "unmap_group") || (group && !group_claim(group))) return NULL;
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = native.go->unmap_group(self->instance, handle, &raw, sync, commit));
+  if (group && result.status == OVSTAGE_OK)
+    group_let_go(group);
+  else if (group)
+    group->claimed = false;
+  return enqueued(self, result);
+}
+
+PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  uint64_t handle;
+  ovstage_cuda_sync_t sync;
+  ovstage_go_commit_t commit;
+  if (!check_argument_count("_unmap", nargs, 4, 4) || !guard_handle(args[0], "mapping", &handle) ||
+      !open_sync(args[1], args[2], args[3], &sync, &commit) || !stage_begin(self, "unmap_attribute")) {
+    return NULL;
+  }
+  begin_session_end(self, handle);
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = end_session(self, handle, sync, commit));
+  /* a session whose ordinal was sealed meanwhile ends too, without a commit */
+  finish_session_end(self, handle, result.status == OVSTAGE_OK || result.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
+  return enqueued(self, result);
+}
+
+PyObject* stage_abort(PyObject* object, PyObject* mapping) {
+  Stage* self = (Stage*)object;
+  uint64_t handle;
+  if (!guard_handle(mapping, "mapping", &handle) || !stage_begin(self, "abort_map")) return NULL;
+  begin_session_end(self, handle);
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = abort_session(self, handle));
+  finish_session_end(self, handle, status == OVSTAGE_OK);
+  return none_or_raise(status);
+}

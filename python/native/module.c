@@ -1,0 +1,243 @@
+/*
+ * module.c - import: the types, the functions of the module, and who may not have it.
+ */
+#include "native.h"
+
+native_state native;
+
+/* ---- Helpers of the other files ---------------------------------------------------------------------------------- */
+
+PyObject* package_attribute(PyObject** slot, const char* module, const char* attribute) {
+  if (*slot) return *slot;
+  PyObject* imported = PyImport_ImportModule(module);
+  *slot = imported ? PyObject_GetAttrString(imported, attribute) : NULL;
+  Py_XDECREF(imported);
+  return *slot;
+}
+
+PyObject* new_object(PyTypeObject* type) {
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  return allocate(type, 0);
+}
+
+void free_object(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  release(self);
+  Py_DECREF(type); /* instances of heap types own a reference to their type */
+}
+
+/* ---- Functions --------------------------------------------------------------------------------------------------- */
+
+/* Calls that need no stage of the caller's need one of ours: the version and the extension table are asked of an
+ * instance. */
+static bool probe(uint32_t version[3]) {
+  ovstage_instance_desc_t desc = {"version probe"};
+  ovstage_instance_t* instance = NULL;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_create_instance(&desc, &instance));
+  if (status != OVSTAGE_OK) {
+    PyObject* text = last_library_text(status);
+    if (text) PyErr_Format(PyExc_RuntimeError, "the version probe of libovstage.so failed: %U", text);
+    Py_XDECREF(text);
+    return false;
+  }
+  ovstage_get_version(instance, &version[0], &version[1], &version[2]);
+  bool found = find_extension(instance);
+  WITHOUT_GIL(ovstage_destroy_instance(instance));
+  return found;
+}
+
+static PyObject* library_version(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  static uint32_t version[3];
+  static bool known;
+  if (!known && !probe(version)) return NULL;
+  known = true;
+  return Py_BuildValue("(III)", version[0], version[1], version[2]);
+}
+
+static bool need_extension(void) {
+  uint32_t version[3];
+  return native.go || probe(version);
+}
+
+static PyObject* process_counters(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  drop_parked();
+  if (native.forked) return raise_forked("process_counters");
+  if (!need_extension()) return NULL;
+  ovstage_go_counters_t counters = {.struct_size = sizeof counters};
+  WITHOUT_GIL(native.go->process_counters(&counters));
+  return counters_dict(&counters);
+}
+
+static PyObject* trim_memory(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  drop_parked();
+  if (native.forked) return raise_forked("trim_memory");
+  if (!need_extension()) return NULL;
+  WITHOUT_GIL(native.go->trim());
+  return Py_NewRef(Py_None);
+}
+
+static PyObject* initialize(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  (void)module;
+  static signature sig = {"initialize", 1, 0, {"hierarchy_model"}, {0}};
+  PyObject* slots[1];
+  uint64_t model = 0;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
+  bool chosen = slots[0] && slots[0] != Py_None;
+  if (chosen && !guard_uint64(slots[0], "hierarchy_model", &model)) return NULL;
+  ovstage_config_entry_t entry =
+      ovstage_config_entry_uint64(OVSTAGE_CONFIG_RUNTIME_DEFAULT_HIERARCHY_COMPUTATION_MODEL, model);
+  ovstage_config_t config = {chosen ? &entry : NULL, chosen};
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_initialize(&config));
+  return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
+}
+
+static PyObject* shutdown_process(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_shutdown());
+  return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
+}
+
+static PyObject* mark_forked(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  native.forked = true;
+  return Py_NewRef(Py_None);
+}
+
+static PyMethodDef functions[] = {
+    {"library_version", library_version, METH_NOARGS,
+     "library_version()\n--\n\nThe interface level of the library: (major, minor, patch)."},
+    {"process_counters", process_counters, METH_NOARGS,
+     "process_counters()\n--\n\nWhat is alive in the process and what was done, by name."},
+    {"trim_memory", trim_memory, METH_NOARGS, "trim_memory()\n--\n\nGive pooled buffers back to the operating system."},
+    {"initialize", FAST_KEYWORDS(initialize),
+     "initialize(hierarchy_model=None)\n--\n\nTake a reference on the process state, and configure it."},
+    {"shutdown", shutdown_process, METH_NOARGS, "shutdown()\n--\n\nGive such a reference back."},
+    {"set_log_callback", FAST_KEYWORDS(set_log_callback),
+     "set_log_callback(callback, severity=0, channel_filter=None)\n--\n\n"
+     "Deliver messages to callback(severity, timestamp, message), on the library's own thread; None ends it."},
+    {"flush_log", FAST_KEYWORDS(flush_log),
+     "flush_log(timeout=18446744073709551615)\n--\n\nWait until earlier messages are delivered; False on timeout."},
+    {"consume_dlpack", FAST_KEYWORDS(consume_dlpack),
+     "consume_dlpack(obj, stream=None)\n--\n\n"
+     "Take over what obj.__dlpack__ gives: ((data, device type, device id, code, bits, lanes, shape, strides or None, "
+     "byte "
+     "offset, flags), owner)."},
+    {"_end_log", end_log, METH_NOARGS, "_end_log()\n--\n\nDrop the log callback at exit."},
+    {"_mark_forked", mark_forked, METH_NOARGS, "_mark_forked()\n--\n\nTells the module that this is a forked child."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- Import ------------------------------------------------------------------------------------------------------ */
+
+static bool intern_names(void) {
+  const struct {
+    PyObject** slot;
+    const char* text;
+  } names[] = {
+      {&native.name.dlpack, "__dlpack__"},
+      {&native.name.dlpack_device, "__dlpack_device__"},
+      {&native.name.ensure_active, "_ensure_active"},
+      {&native.name.handle, "handle"},
+      {&native.name.raw, "raw"},
+      {&native.name.dtype, "dtype"},
+      {&native.name.stream, "stream"},
+  };
+  for (size_t i = 0; i < COUNT_OF(names); i++) {
+    if (!(*names[i].slot = PyUnicode_InternFromString(names[i].text))) return false;
+  }
+  native.empty_tuple = PyTuple_New(0);
+  native.ask_versioned = Py_BuildValue("{s:(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+  return native.empty_tuple && native.ask_versioned;
+}
+
+static bool make_types(PyObject* module) {
+  const struct {
+    PyTypeObject** slot;
+    PyType_Spec* spec;
+  } types[] = {
+      {&native.stage, &stage_spec},     {&native.operation, &operation_spec}, {&native.group, &group_spec},
+      {&native.managed, &managed_spec}, {&native.buffer, &buffer_spec},       {&native.imported, &imported_spec},
+      {&native.hold, &hold_spec},
+  };
+  for (size_t i = 0; i < COUNT_OF(types); i++) {
+    *types[i].slot = (PyTypeObject*)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
+    if (!*types[i].slot) return false;
+  }
+  return managed_add_exchange_table(native.managed);
+}
+
+/* Python-level forks go through os.fork, whatever started them; the library has a guard of its own for all others. */
+static bool watch_forks(PyObject* module) {
+  PyObject* os = PyImport_ImportModule("os");
+  PyObject* watch = os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+  PyObject* mark = watch ? PyObject_GetAttrString(module, "_mark_forked") : NULL;
+  PyObject* keywords = mark ? Py_BuildValue("{s:O}", "after_in_child", mark) : NULL;
+  PyObject* result = keywords ? PyObject_Call(watch, native.empty_tuple, keywords) : NULL;
+  Py_XDECREF(result);
+  Py_XDECREF(keywords);
+  Py_XDECREF(mark);
+  Py_XDECREF(watch);
+  Py_XDECREF(os);
+  return result != NULL;
+}
+
+static int execute(PyObject* module) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "ovstage works in the main interpreter only: the engine is one per process, and its objects cannot be "
+        "shared between sub-interpreters");
+    return -1;
+  }
+  /* Imported anew after it was removed from sys.modules: the same types, so that old and new objects know each other.
+   */
+  if (!native.stage && (!intern_names() || !make_types(module) || !watch_forks(module))) return -1;
+  PyObject* infinite = PyLong_FromUnsignedLongLong(OVSTAGE_TIMEOUT_INFINITE);
+  bool added = infinite && PyModule_AddObjectRef(module, "TIMEOUT_INFINITE", infinite) == 0;
+  Py_XDECREF(infinite);
+  const struct {
+    const char* name;
+    PyTypeObject* type;
+  } types[] = {
+      {"Stage", native.stage},   {"Operation", native.operation},
+      {"Group", native.group},   {"ManagedDLTensor", native.managed},
+      {"Buffer", native.buffer}, {"ImportedTensor", native.imported},
+  };
+  for (size_t i = 0; added && i < COUNT_OF(types); i++) {
+    added = PyModule_AddObjectRef(module, types[i].name, (PyObject*)types[i].type) == 0;
+  }
+  return added ? 0 : -1;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "ovstage._native", .m_doc = "The compiled part of ovstage.",
+    .m_size = 0,           .m_methods = functions,      .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__native(void) {
+  /* Free-threaded builds load stable-ABI files, which do not fit them: their objects have another layout. */
+  if (strstr(Py_GetVersion(), "free-threading")) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "this build of ovstage does not support free-threaded Python: use an ordinary CPython 3.11 or newer");
+    return NULL;
+  }
+  return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,388 @@
+/*
+ * native.h - what the C files of the extension share.
+ *
+ * ovstage._native stands between Python and the C ABI of libovstage.so. It builds the structures of a call on the C
+ * stack, straight from the caller's objects, and owns everything whose lifetime Python cannot be trusted with: buffers
+ * under views, DLPack exports, consumed capsules.
+ *
+ *   module.c      import, types, functions of the module       operation.c   Operation
+ *   stage.c       Stage: one instance                           group.c       Group: a fetched read or map group
+ *   write.c       Stage: payloads of writes                     buffer.c      views of column bytes
+ *   read.c        Stage: queries and reads                      managed.c     ManagedDLTensor: export to DLPack
+ * consumers map.c         Stage: map sessions                           dlpack_in.c   import from DLPack producers
+ *   dictionary.c  Stage: tokens, paths, path lists              park.c        Python references dropped without the GIL
+ *   guard.c       argument guards                               log.c         log callback
+ *   error.c       exceptions
+ *
+ * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
+ * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
+ * only. A deleter may run without it: it parks what it holds (park.c). fork        A forked child may not call the
+ * engine. The library refuses there and its releases do nothing; what is answered here without it asks `native.forked`
+ * first.
+ *
+ * One copy of this state per process, on purpose: the engine is one per process too. Other interpreters are refused.
+ */
+#ifndef OVSTAGE_NATIVE_H
+#define OVSTAGE_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h> /* before all others: it chooses what the system headers declare */
+#include <ovstage/ovstage.h>
+#include <ovstage/ovstage_config.h>
+#include <ovstage/ovstage_go.h>
+#include <ovx/path_dictionary/path_dictionary.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "foreign byte order is told apart by this");
+_Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes of the buffer protocol are used as shapes of DLPack");
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- module.c: what exists once ---------------------------------------------------------------------------------- */
+
+typedef struct {
+  PyTypeObject *stage, *operation, *group, *managed, *buffer, *imported, *hold;
+  struct { /* attribute and keyword names, interned */
+    PyObject *dlpack, *dlpack_device, *ensure_active, *handle, *raw, *dtype, *stream;
+  } name;
+  PyObject* empty_tuple;
+  PyObject* ask_versioned;   /* {"max_version": (1, 3)} */
+  const ovstage_go_v1_t* go; /* the extension table, found with the first instance */
+  bool forked;               /* this process is a forked child */
+} native_state;
+
+extern native_state native;
+
+/* An attribute of a module of the package, imported at first use and kept. `slot` is a static of the caller. */
+PyObject* package_attribute(PyObject** slot, const char* module, const char* attribute);
+
+/* A new object of a type of this module or of a Python subclass, all zero, without calling __init__. */
+PyObject* new_object(PyTypeObject* type);
+void free_object(PyObject* self); /* the last act of a tp_dealloc */
+
+/* ---- error.c: exceptions ----------------------------------------------------------------------------------------- */
+
+/* Raise OvstageError(code, text); NULL, so that callers can return it. The format is PyUnicode_FromFormat's. */
+PyObject* raise_stage_error(int64_t code, const char* format, ...);
+PyObject* raise_stage_error_text(int64_t code, PyObject* text); /* takes `text` over; NULL = an exception is set */
+
+/* The same with what the library said last on this thread; in its absence the library's words for the code. */
+PyObject* raise_library_error(int64_t code);
+PyObject* last_library_text(int64_t code);
+
+/* Raise what the library says to any call in a forked child. */
+PyObject* raise_forked(const char* method);
+
+/* Raise OvxError with the dictionary's text, and give the text back to it. */
+PyObject* raise_dictionary_error(path_dictionary_instance_t* dictionary, ovx_string_t text);
+
+/* Raise `kind` with a message, the exception that is set now becoming its cause. */
+PyObject* raise_from_current(PyObject* kind, const char* format, ...);
+
+PyObject* string_of(ovx_string_t text);
+PyObject* shown(PyObject* value); /* "5.25 (float)": how messages quote a wrong argument */
+
+/* ---- guard.c: arguments ------------------------------------------------------------------------------------------ */
+
+/* All return false with TypeError or ValueError set; the message names the argument. */
+bool guard_uint64(PyObject* value, const char* name, uint64_t* out);
+bool guard_uint32(PyObject* value, const char* name, uint32_t* out);
+bool guard_int32(PyObject* value, const char* name, int32_t* out);
+bool guard_int64(PyObject* value, const char* name, int64_t* out);
+bool guard_timeout(PyObject* value, uint64_t* out);                  /* NULL = infinite */
+bool guard_handle(PyObject* value, const char* name, uint64_t* out); /* a number, or a wrapper that is still open */
+bool guard_attribute(PyObject* value, ovx_string_or_token_t* out);   /* borrows the bytes of a str */
+bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out);
+bool guard_string(PyObject* value, const char* name, ovx_string_t* out); /* borrows the bytes */
+
+/*
+ * A list of numbers in an argument: a view into the caller's buffer where its type is the wanted one, else a copy.
+ * All zero is a valid empty one. words_close may be called twice.
+ */
+typedef struct {
+  const void* data; /* uint32_t or uint64_t, as asked */
+  size_t count;
+  void* copy;
+  Py_buffer view; /* view.obj == NULL: none */
+} words;
+
+bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits);
+void words_close(words* list);
+
+/* A list of str in an argument. The tuple keeps the bytes alive while the GIL is released. */
+typedef struct {
+  ovx_string_t* data;
+  size_t count;
+  PyObject* tuple;
+} texts;
+
+bool texts_open(texts* out, PyObject* values, const char* name);
+void texts_close(texts* list);
+
+/* Run one statement that may wait or take a lock. What it uses must be alive without Python's help. */
+#define WITHOUT_GIL(statement)                      \
+  do {                                              \
+    PyThreadState* suspended = PyEval_SaveThread(); \
+    statement;                                      \
+    PyEval_RestoreThread(suspended);                \
+  } while (0)
+
+/* ---- Calling conventions ----------------------------------------------------------------------------------------- */
+
+/* Parameters of a METH_FASTCALL | METH_KEYWORDS function. The first `positional` ones may be given by position, the
+ * first `required` must be given. Keywords in source code are interned: comparing pointers finds nearly all of them. */
+typedef struct {
+  const char* function;
+  int positional, required;
+  const char* names[13];  /* ends with NULL */
+  PyObject* interned[13]; /* filled in at first use */
+} signature;
+
+bool sort_arguments(signature* sig, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** slots);
+
+/* Entries of method tables. */
+#define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
+#define FAST_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL | METH_KEYWORDS
+
+/* For plain METH_FASTCALL functions. */
+bool check_argument_count(const char* function, Py_ssize_t nargs, Py_ssize_t least, Py_ssize_t most);
+
+/* ---- buffer.c: what keeps memory of the library alive ------------------------------------------------------------ */
+
+/* Keeps descriptors and a block alive. A plain value: copy it only together with its references. */
+typedef struct {
+  const DLTensor* descriptors;
+  ovstage_go_block_t* block;
+  PyObject* source; /* instead: the caller's own object */
+} keep;
+
+keep keep_retain(const DLTensor* descriptors, ovstage_go_block_t* block);
+void keep_release(keep* held);
+
+/* ---- stage.c: Stage ---------------------------------------------------------------------------------------------- */
+
+/* A map session as the groups fetched from it see it. Counted under the GIL. */
+typedef struct map_session {
+  struct map_session* next; /* in the stage's list while it is open */
+  uint64_t handle;
+  int64_t references;
+  bool ended;
+} map_session;
+
+/* Inputs of an operation whose Operation was dropped before it was done. */
+typedef struct orphan {
+  struct orphan* next;
+  uint64_t op;
+  bool release; /* nobody else knows the id */
+  PyObject* inputs;
+} orphan;
+
+typedef struct {
+  PyObject_HEAD ovstage_instance_t*
+      instance; /* retained: valid memory until dealloc, also after destroy; NULL before __init__ */
+  bool alive;
+  /* Held while the library hands a group out, until its memory is retained, and while anything runs that takes such
+   * memory back. Never held together with the GIL. */
+  pthread_mutex_t handover;
+  map_session* sessions;
+  orphan* orphans;
+  /* The text of the last refused enqueue, for the Operation that the same thread makes of it next: a finalizer that
+   * runs in between may call the library, which would overwrite its own record. */
+  PyObject* refusal;
+  uint64_t refusing_thread;
+  int64_t refused_status;
+} Stage;
+
+extern PyType_Spec stage_spec;
+
+/* False with INVALID_HANDLE set once the stage is destroyed. Drops what is parked or orphaned: every call begins here.
+ */
+bool stage_begin(Stage* self, const char* method);
+
+/* Take the words of a refusal, on the thread of the call, before anything else calls the library. */
+void stage_remember_refusal(Stage* self, int64_t status);
+PyObject* stage_refusal_text(Stage* self, int64_t status); /* new reference */
+
+/* Wait in slices, so that Ctrl-C is answered: `attempt` runs without the GIL until it answers anything but TIMEOUT or
+ * the time is up. False: a signal handler raised. */
+typedef ovstage_api_status_t (*attempt_function)(void* call, uint64_t timeout);
+bool wait_in_slices(attempt_function attempt, void* call, uint64_t timeout, ovstage_api_status_t* out);
+
+typedef struct {
+  ovstage_instance_t* instance;
+  uint64_t op;
+  ovstage_op_wait_result_t result;
+} wait_call;
+
+ovstage_api_status_t attempt_wait(void* call, uint64_t timeout);
+
+/* Take `inputs` over until the operation is done. Sets no exception. */
+void stage_adopt_orphan(Stage* self, uint64_t op, bool release, PyObject* inputs);
+
+/* Find the extension table through any instance. */
+bool find_extension(ovstage_instance_t* instance);
+
+PyObject* list_of_uint64s(const uint64_t* values, size_t count);
+PyObject* counters_dict(const ovstage_go_counters_t* counters);
+
+/* The answers of enqueues as tuples: (status, op), (status, op, handle). A refusal is remembered for the Operation. */
+PyObject* enqueued(Stage* self, ovstage_enqueue_result_t answer);
+PyObject* reserved(Stage* self, ovstage_enqueue_result_t answer, uint64_t handle);
+PyObject* none_or_raise(ovstage_api_status_t status);
+
+/* An enqueue that takes one handle and nothing else. */
+typedef ovstage_enqueue_result_t (*release_function)(ovstage_instance_t*, uint64_t);
+PyObject* release_handle(PyObject* self, PyObject* handle, const char* name, const char* method,
+                         release_function release);
+
+/* ---- read.c, map.c, dictionary.c, write.c: further methods of Stage ---------------------------------------------- */
+
+PyObject* stage_fetch_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_query_path_list(PyObject* object, PyObject* path_list);
+PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* stage_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_release_group(PyObject* object, PyObject* given);
+PyObject* stage_release_query(PyObject* self, PyObject* handle);
+PyObject* stage_release_read(PyObject* self, PyObject* handle);
+
+/* What the two fetches have in common. */
+typedef struct {
+  Stage* stage;
+  uint64_t handle;
+  keep held; /* what retains the group's memory */
+  union {
+    ovstage_read_group_t read;
+    ovstage_map_group_t map;
+  } group;
+} fetch_call;
+
+bool check_group_class(PyObject* class);
+
+PyObject* stage_abort(PyObject* object, PyObject* mapping);
+PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+
+void map_session_release(map_session* session);
+void end_sessions(Stage* self); /* with the stage */
+
+PyObject* stage_intern_tokens(PyObject* self, PyObject* strings);
+PyObject* stage_token_strings(PyObject* self, PyObject* tokens);
+PyObject* stage_intern_paths(PyObject* self, PyObject* strings);
+PyObject* stage_path_strings(PyObject* self, PyObject* paths);
+PyObject* stage_list_from_paths(PyObject* self, PyObject* paths);
+PyObject* stage_list_from_strings(PyObject* self, PyObject* strings);
+PyObject* stage_list_add(PyObject* self, PyObject* path_list);
+PyObject* stage_list_release(PyObject* self, PyObject* path_list);
+PyObject* stage_list_count(PyObject* self, PyObject* path_list);
+PyObject* stage_list_paths(PyObject* self, PyObject* path_list);
+
+PyObject* stage_write_attribute(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* stage_write_attributes(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+/* ---- operation.c ------------------------------------------------------------------------------------------------- */
+
+extern PyType_Spec operation_spec;
+
+/* An Operation from the answer of an enqueue. Takes `inputs` over, which may be NULL. */
+PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject* inputs);
+
+/* ---- group.c ----------------------------------------------------------------------------------------------------- */
+
+typedef enum { GROUP_READ, GROUP_MAP } group_kind;
+
+typedef struct {
+  PyObject_HEAD group_kind kind;
+  bool fetched; /* came out of the library, which knows it; else built by the caller over `source` */
+  bool claimed; /* released, or its release is under way */
+  Stage* stage; /* or NULL */
+  PyObject* source;
+  map_session* session;
+  const DLTensor* descriptors; /* retained: what `prims` and `data` point at outlives a release behind our back */
+  ovstage_go_block_t* block;   /* read groups retain their bytes; a map group must not: that would be a live view */
+  union {
+    ovstage_read_group_t read;
+    ovstage_map_group_t map;
+  } raw;
+} Group;
+
+extern PyType_Spec group_spec;
+
+/* A group that was fetched. Both take `held` over, also on failure. */
+PyObject* group_of_read(Stage* stage, PyTypeObject* type, const ovstage_read_group_t* raw, keep held);
+PyObject* group_of_map(Stage* stage, PyTypeObject* type, const ovstage_map_group_t* raw, keep held,
+                       map_session* session);
+bool group_claim(Group* self);  /* false with INVALID_HANDLE set if it was claimed before */
+void group_let_go(Group* self); /* after a release: drop what is retained */
+
+/* The C structure of a group that is not one of ours: `size` bytes as such, or as the attribute `raw`. */
+bool group_raw_of(PyObject* object, void* out, size_t size);
+
+/* ---- buffer.c: views --------------------------------------------------------------------------------------------- */
+
+extern PyType_Spec buffer_spec, hold_spec;
+
+PyObject* hold_new(keep held); /* takes the references over, also on failure */
+PyObject* buffer_of_tensor(const DLTensor* tensor, bool readonly, keep held);
+PyObject* buffer_of_uint32s(const uint32_t* data, size_t count, keep held);
+
+/* ---- managed.c --------------------------------------------------------------------------------------------------- */
+
+extern PyType_Spec managed_spec;
+
+PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, bool readonly, keep held);
+bool managed_add_exchange_table(PyTypeObject* type);
+
+/* ---- dlpack_in.c ------------------------------------------------------------------------------------------------- */
+
+/* A consumed DLPack export. All zero = none. */
+typedef struct {
+  DLManagedTensor* legacy;
+  DLManagedTensorVersioned* versioned;
+} import;
+
+extern PyType_Spec imported_spec;
+
+/* Ask `object` for its tensor and take it over. `where` names the argument in messages. */
+bool import_open(import* out, PyObject* object, PyObject* stream, const char* where);
+void import_close(import* self); /* calls the deleter, once; keeps a pending exception */
+const DLTensor* import_tensor(const import* self);
+PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+/* ---- park.c ------------------------------------------------------------------------------------------------------ */
+
+/* Python references of something that foreign code may delete anywhere. The node is part of a malloc'd block that
+ * starts with it; dropping the references frees the block. */
+typedef struct parked {
+  struct parked* next;
+  PyObject* owner;    /* keeps the bytes alive */
+  PyObject* context;  /* the caller's manager_ctx ... */
+  PyObject* callback; /* ... and what to call with it; NULL = nothing */
+} parked;
+
+void park(parked* node);        /* any thread, with or without the GIL, also after finalisation */
+void parked_drop(parked* node); /* with the GIL; keeps a pending exception */
+void parked_drop_all(void);
+
+extern _Atomic(parked*) parked_list;
+
+static inline void drop_parked(void) {
+  if (atomic_load_explicit(&parked_list, memory_order_relaxed)) parked_drop_all();
+}
+
+/* ---- log.c ------------------------------------------------------------------------------------------------------- */
+
+PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* end_log(PyObject* module, PyObject* unused);
+
+#endif

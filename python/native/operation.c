@@ -1,0 +1,293 @@
+/*
+ * operation.c - Operation: what became of one enqueued call.
+ *
+ * A refused call has a status and a text and no id. An accepted one has an id, which the library tracks until it is
+ * released: wait() releases it, and so does dropping the object - unless the caller has read `op_id`, which may be
+ * waited for through the stage as long as it is not released.
+ *
+ * Inputs that a pending operation still reads are kept here, and go over to the stage if the object is dropped first.
+ */
+#include "native.h"
+
+typedef enum {
+  UNKNOWN, /* pending, or not yet asked */
+  GOOD,    /* done; the library still tracks it */
+  FAILED,  /* done; `code` and `text` say why */
+  CONSUMED /* waited for and released */
+} outcome;
+
+typedef struct {
+  PyObject_HEAD Stage* stage; /* NULL before __init__ */
+  int64_t status;
+  uint64_t op;
+  outcome outcome;
+  bool id_is_known; /* the caller has read op_id */
+  int64_t code;
+  PyObject* text; /* of a refusal or failure */
+  PyObject* inputs;
+} Operation;
+
+static bool has_id(const Operation* self) { return self->status == OVSTAGE_OK && self->op != OVSTAGE_INVALID_OP_ID; }
+
+PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject* inputs) {
+  if (answer.status != OVSTAGE_OK) stage_remember_refusal(stage, answer.status);
+  Operation* self = (Operation*)new_object(native.operation);
+  PyObject* text = self && answer.status != OVSTAGE_OK ? stage_refusal_text(stage, answer.status) : NULL;
+  if (!self || (answer.status != OVSTAGE_OK && !text)) {
+    Py_XDECREF((PyObject*)self);
+    if (answer.status == OVSTAGE_OK)
+      stage_adopt_orphan(stage, answer.op_index, true, inputs);
+    else
+      Py_XDECREF(inputs);
+    return NULL;
+  }
+  self->stage = (Stage*)Py_NewRef((PyObject*)stage);
+  self->status = answer.status;
+  self->op = answer.op_index;
+  self->text = text;
+  self->inputs = inputs;
+  if (!inputs) PyObject_GC_UnTrack(self); /* a stage refers to no operation: no cycle can run through here */
+  return (PyObject*)self;
+}
+
+static int operation_init(PyObject* object, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"stage", "status", "op_id", "keepalive", NULL};
+  Operation* self = (Operation*)object;
+  PyObject *stage, *status, *op, *keepalive = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO|O:Operation", names, native.stage, &stage, &status, &op,
+                                   &keepalive)) {
+    return -1;
+  }
+  if (self->stage) {
+    PyErr_SetString(PyExc_RuntimeError, "an Operation cannot be initialised twice");
+    return -1;
+  }
+  int64_t code;
+  uint64_t id;
+  if (!guard_int64(status, "status", &code) || !guard_uint64(op, "op_id", &id)) return -1;
+  PyObject* text = code == OVSTAGE_OK ? NULL : stage_refusal_text((Stage*)stage, code);
+  if (code != OVSTAGE_OK && !text) return -1;
+  self->stage = (Stage*)Py_NewRef(stage);
+  self->status = code;
+  self->op = id;
+  self->text = text;
+  self->inputs = keepalive == Py_None ? NULL : Py_XNewRef(keepalive);
+  return 0;
+}
+
+/* ---- Looking ----------------------------------------------------------------------------------------------------- */
+
+static bool initialised(Operation* self) {
+  if (native.forked) return raise_forked("Operation") != NULL;
+  if (self->stage) return true;
+  PyErr_SetString(PyExc_ValueError, "this Operation was never initialised");
+  return false;
+}
+
+/* A failure: by the words of the first failed operation, which is the cause, and with its own code. */
+static bool settle_failure(Operation* self, ovstage_api_status_t status, const ovstage_op_wait_result_t* result) {
+  uint64_t failed = result->error_op_id_count ? result->error_op_ids[0] : self->op;
+  ovx_string_t why = ovstage_get_last_op_error(self->stage->instance, failed);
+  PyObject* text = why.length || status == OVSTAGE_OK ? string_of(why) : last_library_text(status);
+  if (!text) return false;
+  self->code = status;
+  if (status == OVSTAGE_OK) {
+    ovstage_api_status_t own = native.go->op_status(self->stage->instance, failed);
+    bool told = own != OVSTAGE_OK && own != OVSTAGE_ERROR_INVALID_HANDLE;
+    self->code = told ? own : OVSTAGE_ERROR_OP_FAILED;
+  }
+  self->text = text;
+  self->outcome = FAILED;
+  return true;
+}
+
+/* Find out what became of it, waiting at most `timeout`. Leaves UNKNOWN when it is pending. False: an exception. */
+static bool settle(Operation* self, uint64_t timeout) {
+  wait_call call = {self->stage->instance, self->op, {0}};
+  /* A look first: a finished operation is answered by C code without a lock, for which giving up the GIL costs more. */
+  ovstage_api_status_t status = attempt_wait(&call, 0);
+  if (status == OVSTAGE_ERROR_TIMEOUT && timeout && !wait_in_slices(attempt_wait, &call, timeout, &status))
+    return false;
+  if (self->outcome != UNKNOWN) return true; /* another thread was faster */
+  if (status == OVSTAGE_ERROR_TIMEOUT) return true;
+  if (status != OVSTAGE_OK || call.result.error_op_id_count) return settle_failure(self, status, &call.result);
+  self->outcome = GOOD;
+  return true;
+}
+
+static PyObject* operation_done(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Operation* self = (Operation*)object;
+  if (!initialised(self)) return NULL;
+  drop_parked();
+  if (has_id(self) && self->outcome == UNKNOWN && self->stage->alive && !settle(self, 0)) return NULL;
+  bool pending = has_id(self) && self->outcome == UNKNOWN && self->stage->alive;
+  if (!pending) Py_CLEAR(self->inputs);
+  return PyBool_FromLong(!pending);
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static PyObject* raise_own(Operation* self, int64_t code) {
+  return raise_stage_error_text(code, Py_NewRef(self->text));
+}
+
+static PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"wait", 1, 0, {"timeout"}, {0}};
+  Operation* self = (Operation*)object;
+  PyObject* slots[1];
+  uint64_t timeout;
+  if (!initialised(self) || !sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_timeout(slots[0], &timeout)) {
+    return NULL;
+  }
+  drop_parked();
+  if (self->status != OVSTAGE_OK) {
+    Py_CLEAR(self->inputs);
+    return raise_own(self, self->status);
+  }
+  if (self->outcome == CONSUMED) {
+    return raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "Operation %llu has already been waited and released",
+                             (unsigned long long)self->op);
+  }
+  if (self->op == OVSTAGE_INVALID_OP_ID) {
+    return raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "Operation has no valid op id: op_id is 0");
+  }
+  if (!self->stage->alive) { /* destroy has waited for everything: nobody reads the inputs any more */
+    Py_CLEAR(self->inputs);
+    return raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "Operation.wait called after its Stage was destroyed");
+  }
+  if (self->outcome == UNKNOWN && !settle(self, timeout)) return NULL;
+  if (self->outcome == UNKNOWN) {
+    return raise_stage_error(OVSTAGE_ERROR_TIMEOUT,
+                             "Operation %llu is still pending after %llu ns; it can be waited for again",
+                             (unsigned long long)self->op, (unsigned long long)timeout);
+  }
+  if (self->outcome == CONSUMED) {
+    return raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "Operation %llu has already been waited and released",
+                             (unsigned long long)self->op);
+  }
+  bool failed = self->outcome == FAILED;
+  self->outcome = CONSUMED;
+  PyObject* inputs = self->inputs; /* dropped last: what a deleter does must find this object in order */
+  self->inputs = NULL;
+  ovstage_api_status_t released = ovstage_release_op(self->stage->instance, self->op);
+  PyObject* answer = failed                   ? raise_own(self, self->code)
+                     : released != OVSTAGE_OK ? raise_library_error(released)
+                                              : Py_NewRef(Py_None);
+  if (inputs) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_DECREF(inputs);
+    PyErr_Restore(type, value, traceback);
+  }
+  return answer;
+}
+
+static PyObject* operation_error_message(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Operation* self = (Operation*)object;
+  if (!initialised(self)) return NULL;
+  if (self->text) return Py_NewRef(self->text);
+  if (self->outcome != UNKNOWN || !has_id(self) || !self->stage->alive) return PyUnicode_FromString("");
+  return string_of(ovstage_get_last_op_error(self->stage->instance, self->op));
+}
+
+/* ---- Birth and death --------------------------------------------------------------------------------------------- */
+
+static int operation_traverse(PyObject* object, visitproc visit, void* arg) {
+  Operation* self = (Operation*)object;
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->stage);
+  Py_VISIT(self->inputs);
+  return 0;
+}
+
+static void operation_dealloc(PyObject* object) {
+  Operation* self = (Operation*)object;
+  PyObject_GC_UnTrack(object);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  bool tracked = self->stage && has_id(self) && self->outcome != CONSUMED && self->stage->alive;
+  if (tracked) {
+    wait_call call = {self->stage->instance, self->op, {0}};
+    if (self->outcome == UNKNOWN && attempt_wait(&call, 0) == OVSTAGE_ERROR_TIMEOUT) {
+      stage_adopt_orphan(self->stage, self->op, !self->id_is_known, self->inputs);
+      self->inputs = NULL;
+    } else if (!self->id_is_known) {
+      ovstage_release_op(self->stage->instance, self->op);
+    }
+  }
+  Py_XDECREF(self->inputs);
+  Py_XDECREF(self->text);
+  Py_XDECREF((PyObject*)self->stage);
+  PyErr_Restore(type, value, traceback);
+  free_object(object);
+}
+
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
+
+static PyObject* operation_status(PyObject* self, void* unused) {
+  (void)unused;
+  return PyLong_FromLongLong(((Operation*)self)->status);
+}
+
+static PyObject* operation_op_id(PyObject* self, void* unused) {
+  (void)unused;
+  ((Operation*)self)->id_is_known = true;
+  return PyLong_FromUnsignedLongLong(((Operation*)self)->op);
+}
+
+static PyObject* operation_ok(PyObject* self, void* unused) {
+  (void)unused;
+  return PyBool_FromLong(((Operation*)self)->status == OVSTAGE_OK);
+}
+
+static PyObject* operation_repr(PyObject* object) {
+  static const char* const states[] = {"accepted", "done", "failed", "released"};
+  Operation* self = (Operation*)object;
+  if (self->status != OVSTAGE_OK)
+    return PyUnicode_FromFormat("<Operation refused, status %lld: %V>", (long long)self->status, self->text, "");
+  return PyUnicode_FromFormat("<Operation %llu, %s>", (unsigned long long)self->op, states[self->outcome]);
+}
+
+static PyMethodDef operation_methods[] = {
+    {"wait", FAST_KEYWORDS(operation_wait),
+     "wait($self, timeout=18446744073709551615)\n--\n\n"
+     "Wait until the operation is done, at most `timeout` nanoseconds, and raise OvstageError if it failed or was "
+     "refused.\n\n"
+     "A timeout raises OvstageError(TIMEOUT) and consumes nothing: wait again. After a wait that ended, another one "
+     "raises "
+     "INVALID_HANDLE; a refused operation raises its reason every time."},
+    {"done", operation_done, METH_NOARGS, "done($self)\n--\n\nTrue if wait() would not wait. Consumes nothing."},
+    {"error_message", operation_error_message, METH_NOARGS,
+     "error_message($self)\n--\n\nWhy the operation was refused or failed; empty if it was not."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef operation_getset[] = {
+    {"status", operation_status, NULL, "Answer of the enqueue: 0, or the ErrorCode of the refusal.", NULL},
+    {"op_id", operation_op_id, NULL, "The stage's number for the operation; 0 if it was refused.", NULL},
+    {"ok", operation_ok, NULL, "True if the enqueue was accepted.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot operation_slots[] = {
+    {Py_tp_doc,
+     "Operation(stage, status, op_id, keepalive=None)\n--\n\n"
+     "One enqueued call: accepted (status 0), or refused with the reason in error_message()."},
+    {Py_tp_init, operation_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, operation_dealloc},
+    {Py_tp_traverse, operation_traverse},
+    {Py_tp_repr, operation_repr},
+    {Py_tp_methods, operation_methods},
+    {Py_tp_getset, operation_getset},
+    {0, NULL},
+};
+
+PyType_Spec operation_spec = {
+    .name = "ovstage._native.Operation",
+    .basicsize = sizeof(Operation),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = operation_slots,
+};

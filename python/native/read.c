@@ -1,0 +1,187 @@
+/*
+ * read.c - Stage: queries, and reads with their groups.
+ */
+#include "native.h"
+
+/* ---- Queries ----------------------------------------------------------------------------------------------------- */
+
+PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
+  Stage* self = (Stage*)object;
+  uint64_t list, handle = 0;
+  if (!guard_uint64(path_list, "path_list", &list) || !stage_begin(self, "query_from_path_list")) return NULL;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
+}
+
+typedef struct {
+  PyObject* tuple; /* of the caller's predicates: keeps the bytes of their strings */
+  size_t count;
+  ovstage_predicate_t* predicates;
+  texts* values;
+} filter;
+
+static void filter_close(filter* self) {
+  for (size_t i = 0; self->values && i < self->count; i++) texts_close(&self->values[i]);
+  free(self->values);
+  free(self->predicates);
+  Py_CLEAR(self->tuple);
+}
+
+static bool filter_open(filter* out, PyObject* predicates) {
+  memset(out, 0, sizeof *out);
+  if (predicates == Py_None) return true;
+  out->tuple = PySequence_Tuple(predicates);
+  if (!out->tuple) return false;
+  out->count = (size_t)PyTuple_Size(out->tuple);
+  out->predicates = calloc(out->count + 1, sizeof *out->predicates);
+  out->values = calloc(out->count + 1, sizeof *out->values);
+  bool good = out->predicates && out->values;
+  if (!good) PyErr_NoMemory();
+  for (size_t i = 0; good && i < out->count; i++) {
+    PyObject *attribute, *op, *values;
+    int32_t number;
+    good = PyArg_ParseTuple(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), "OOO:predicate", &attribute, &op, &values) &&
+           guard_attribute(attribute, &out->predicates[i].attribute) && guard_int32(op, "op", &number) &&
+           texts_open(&out->values[i], values, "values");
+    if (!good) break;
+    out->predicates[i].op = (ovstage_filter_op_t)number;
+    out->predicates[i].values = out->values[i].count ? out->values[i].data : NULL;
+    out->predicates[i].value_count = out->values[i].count;
+  }
+  if (!good) filter_close(out);
+  return good;
+}
+
+PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  filter chosen;
+  words tokens = {0};
+  if (!check_argument_count("_query", nargs, 2, 2) || !filter_open(&chosen, args[0])) return NULL;
+  PyObject* answer = NULL;
+  if ((args[1] == Py_None || words_open(&tokens, args[1], "attrs", "", 64)) && stage_begin(self, "query")) {
+    ovstage_filter_t conditions = {chosen.predicates, chosen.count};
+    ovstage_enqueue_result_t result;
+    uint64_t handle = 0;
+    WITHOUT_GIL(result = ovstage_query(self->instance, chosen.count ? &conditions : NULL,
+                                       tokens.count ? tokens.data : NULL, tokens.count, &handle));
+    answer = reserved(self, result, handle);
+  }
+  words_close(&tokens);
+  filter_close(&chosen);
+  return answer;
+}
+
+typedef struct {
+  ovstage_instance_t* instance;
+  uint64_t handle;
+  ovstage_query_result_t result;
+} query_call;
+
+static ovstage_api_status_t attempt_query(void* closure, uint64_t timeout) {
+  query_call* call = closure;
+  return ovstage_fetch_query_result(call->instance, call->handle, timeout, &call->result);
+}
+
+PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"_query_result", 2, 1, {"query", "timeout"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[2];
+  query_call call = {self->instance, 0, {0}};
+  uint64_t timeout;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "query", &call.handle) ||
+      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "fetch_query_result")) {
+    return NULL;
+  }
+  ovstage_api_status_t status;
+  if (!wait_in_slices(attempt_query, &call, timeout, &status)) return NULL;
+  if (status != OVSTAGE_OK) return raise_library_error(status);
+  PyObject* tokens = list_of_uint64s(call.result.attributes, call.result.attribute_count);
+  WITHOUT_GIL(ovstage_release_query_result(self->instance, &call.result));
+  return Py_BuildValue("(NKK)", tokens, (unsigned long long)call.result.total_prim_count,
+                       (unsigned long long)call.result.all_handle);
+}
+
+PyObject* stage_release_query(PyObject* self, PyObject* handle) {
+  return release_handle(self, handle, "query", "release_query", ovstage_release_query);
+}
+
+/* ---- Reads ------------------------------------------------------------------------------------------------------- */
+
+PyObject* stage_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  uint64_t query;
+  words tokens;
+  ovstage_ordinal_range_t range = {0};
+  if (!check_argument_count("_read", nargs, 4, 4) || !words_open(&tokens, args[1], "attrs", "", 64)) return NULL;
+  PyObject* answer = NULL;
+  range.has_start_ordinal = args[2] != Py_None;
+  if (guard_handle(args[0], "query", &query) &&
+      (!range.has_start_ordinal || guard_uint64(args[2], "start_ordinal", &range.start_ordinal)) &&
+      guard_uint64(args[3], "end_ordinal", &range.end_ordinal) && stage_begin(self, "read_attributes")) {
+    ovstage_enqueue_result_t result;
+    uint64_t handle = 0;
+    WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, tokens.data, tokens.count, range, &handle));
+    answer = reserved(self, result, handle);
+  }
+  words_close(&tokens);
+  return answer;
+}
+
+static ovstage_api_status_t attempt_fetch_read(void* closure, uint64_t timeout) {
+  fetch_call* call = closure;
+  pthread_mutex_lock(&call->stage->handover);
+  ovstage_api_status_t status =
+      ovstage_fetch_read_next(call->stage->instance, call->handle, timeout, &call->group.read);
+  const DLTensor* tensors = status == OVSTAGE_OK ? call->group.read.data.tensors : NULL;
+  if (tensors) call->held = keep_retain(tensors, native.go->tensors_block(tensors));
+  pthread_mutex_unlock(&call->stage->handover);
+  return status;
+}
+
+PyObject* stage_fetch_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  fetch_call call = {.stage = self};
+  uint64_t timeout;
+  if (!check_argument_count("_fetch_read", nargs, 3, 3) || !guard_handle(args[0], "read", &call.handle) ||
+      !guard_timeout(args[1], &timeout) || !check_group_class(args[2]) || !stage_begin(self, "fetch_read_next")) {
+    return NULL;
+  }
+  ovstage_api_status_t status;
+  if (!wait_in_slices(attempt_fetch_read, &call, timeout, &status)) return NULL;
+  if (status == OVSTAGE_ERROR_END_OF_ITERATION) return Py_NewRef(Py_None);
+  if (status != OVSTAGE_OK) return raise_library_error(status);
+  return group_of_read(self, (PyTypeObject*)args[2], &call.group.read, call.held);
+}
+
+PyObject* stage_release_read(PyObject* self, PyObject* handle) {
+  return release_handle(self, handle, "read", "release_read", ovstage_release_read);
+}
+
+bool check_group_class(PyObject* class) {
+  if (PyType_Check(class) && PyType_IsSubtype((PyTypeObject*)class, native.group)) return true;
+  PyErr_Format(PyExc_TypeError, "cls must be Group or a subclass of it, got %R", class);
+  return false;
+}
+
+PyObject* stage_release_group(PyObject* object, PyObject* given) {
+  Stage* self = (Stage*)object;
+  ovstage_read_group_t raw;
+  Group* group = PyObject_TypeCheck(given, native.group) ? (Group*)given : NULL;
+  if (group && group->kind != GROUP_READ) {
+    PyErr_SetString(PyExc_TypeError, "a MapGroup is not released: pass it to unmap_group");
+    return NULL;
+  }
+  if (group)
+    raw = group->raw.read;
+  else if (!group_raw_of(given, &raw, sizeof raw))
+    return NULL;
+  if (!stage_begin(self, "release_group") || (group && !group_claim(group))) return NULL;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_release_group(self->instance, &raw));
+  if (group && status == OVSTAGE_OK)
+    group_let_go(group);
+  else if (group)
+    group->claimed = false;
+  return none_or_raise(status);
+}

@@ -1,0 +1,547 @@
+/*
+ * stage.c - Stage: one native instance, and the calls on it that are thin.
+ *
+ * The bundle is retained from creation to dealloc. A call that comes after destroy, or during it from another thread,
+ * is therefore answered by the library instead of being a crash.
+ */
+
+#include "native.h"
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool wait_in_slices(attempt_function attempt, void* call, uint64_t timeout, ovstage_api_status_t* out) {
+  static const uint64_t slice = 20000000; /* 20 ms: Ctrl-C is promised within 50 */
+  uint64_t start = timeout > slice && timeout != OVSTAGE_TIMEOUT_INFINITE ? now() : 0, left = timeout;
+  for (;;) {
+    uint64_t part = left < slice ? left : slice;
+    WITHOUT_GIL(*out = attempt(call, part));
+    if (*out != OVSTAGE_ERROR_TIMEOUT || left <= slice) return true;
+    if (PyErr_CheckSignals() < 0) return false;
+    if (timeout != OVSTAGE_TIMEOUT_INFINITE) {
+      uint64_t passed = now() - start;
+      left = passed < timeout ? timeout - passed : 0;
+    }
+  }
+}
+
+/* ---- Inputs whose Operation is gone ------------------------------------------------------------------------------ */
+
+void stage_adopt_orphan(Stage* self, uint64_t op, bool release, PyObject* inputs) {
+  orphan* kept = malloc(sizeof *kept);
+  if (!kept) return; /* without memory they are leaked: freeing what the engine still reads would be worse */
+  *kept = (orphan){self->orphans, op, release, inputs};
+  self->orphans = kept;
+}
+
+static void drop_finished_orphans(Stage* self) {
+  orphan** link = &self->orphans;
+  while (*link) {
+    orphan* kept = *link;
+    if (self->alive && ovstage_wait_op(self->instance, kept->op, 0, NULL) == OVSTAGE_ERROR_TIMEOUT) {
+      link = &kept->next;
+      continue;
+    }
+    *link = kept->next;
+    if (self->alive && kept->release) ovstage_release_op(self->instance, kept->op);
+    PyObject* inputs = kept->inputs;
+    free(kept);
+    Py_XDECREF(inputs); /* may run anything: begin anew */
+    link = &self->orphans;
+  }
+}
+
+/* ---- Refusals ---------------------------------------------------------------------------------------------------- */
+
+void stage_remember_refusal(Stage* self, int64_t status) {
+  PyObject* text = last_library_text(status);
+  if (!text) PyErr_Clear();
+  PyObject* earlier = self->refusal;
+  self->refusal = text;
+  Py_XDECREF(earlier);
+  self->refusing_thread = PyThread_get_thread_ident();
+  self->refused_status = status;
+}
+
+PyObject* stage_refusal_text(Stage* self, int64_t status) {
+  if (self->refusal && self->refused_status == status && self->refusing_thread == PyThread_get_thread_ident()) {
+    PyObject* text = self->refusal;
+    self->refusal = NULL;
+    return text;
+  }
+  return last_library_text(status);
+}
+
+/* ---- Beginning and answering ------------------------------------------------------------------------------------- */
+
+bool stage_begin(Stage* self, const char* method) {
+  if (native.forked) return raise_forked(method) != NULL;
+  drop_parked();
+  if (self->orphans) drop_finished_orphans(self);
+  if (self->alive) return true;
+  raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE,
+                    self->instance ? "%s called after Stage was destroyed" : "%s called before Stage.__init__", method);
+  return false;
+}
+
+PyObject* enqueued(Stage* self, ovstage_enqueue_result_t answer) {
+  if (answer.status != OVSTAGE_OK) stage_remember_refusal(self, answer.status);
+  return Py_BuildValue("(iK)", (int)answer.status, (unsigned long long)answer.op_index);
+}
+
+PyObject* reserved(Stage* self, ovstage_enqueue_result_t answer, uint64_t handle) {
+  if (answer.status != OVSTAGE_OK) stage_remember_refusal(self, answer.status);
+  return Py_BuildValue("(iKK)", (int)answer.status, (unsigned long long)answer.op_index,
+                       answer.status == OVSTAGE_OK ? (unsigned long long)handle : 0);
+}
+
+PyObject* none_or_raise(ovstage_api_status_t status) {
+  return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
+}
+
+PyObject* release_handle(PyObject* object, PyObject* handle, const char* name, const char* method,
+                         release_function release) {
+  Stage* self = (Stage*)object;
+  uint64_t number;
+  if (!guard_handle(handle, name, &number) || !stage_begin(self, method)) return NULL;
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = release(self->instance, number));
+  return enqueued(self, result);
+}
+
+PyObject* list_of_uint64s(const uint64_t* values, size_t count) {
+  PyObject* list = PyList_New((Py_ssize_t)count);
+  for (size_t i = 0; list && i < count; i++) {
+    PyObject* number = PyLong_FromUnsignedLongLong(values[i]);
+    if (!number || PyList_SetItem(list, (Py_ssize_t)i, number) < 0) Py_CLEAR(list);
+  }
+  return list;
+}
+
+/* ---- Life -------------------------------------------------------------------------------------------------------- */
+
+static int stage_init(PyObject* object, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"name", NULL};
+  Stage* self = (Stage*)object;
+  const char* name = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z:Stage", names, &name)) return -1;
+  if (self->instance) {
+    PyErr_SetString(PyExc_RuntimeError, "a Stage cannot be initialised twice");
+    return -1;
+  }
+  ovstage_instance_desc_t desc = {name};
+  ovstage_instance_t* instance = NULL;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_create_instance(&desc, &instance));
+  if (status != OVSTAGE_OK) {
+    raise_library_error(status);
+    return -1;
+  }
+  if (!find_extension(instance)) {
+    ovstage_destroy_instance(instance);
+    return -1;
+  }
+  native.go->instance_retain(instance);
+  pthread_mutex_init(&self->handover, NULL);
+  self->instance = instance;
+  self->alive = true;
+  return 0;
+}
+
+bool find_extension(ovstage_instance_t* instance) {
+  if (native.go) return true;
+  const void* found = NULL;
+  ovstage_api_status_t status = ovstage_query_extension(instance, OVSTAGE_GO_V1_NAME, &found);
+  const ovstage_go_v1_t* go = found;
+  if (status == OVSTAGE_OK && go->version == 1 && go->struct_size >= sizeof *go) {
+    native.go = go;
+    return true;
+  }
+  PyErr_SetString(
+      PyExc_RuntimeError,
+      "Failed to load ovstage: libovstage.so and _native.abi3.so do not belong together; install the package anew");
+  return false;
+}
+
+static ovstage_api_status_t destroy_instance(Stage* self) {
+  pthread_mutex_lock(&self->handover);
+  ovstage_api_status_t status = ovstage_destroy_instance(self->instance);
+  pthread_mutex_unlock(&self->handover);
+  return status;
+}
+
+static PyObject* stage_destroy(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  drop_parked();
+  if (!self->alive) return Py_NewRef(Py_None);
+  self->alive = false; /* first: no other thread shall begin a call */
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = destroy_instance(self));
+  if (status != OVSTAGE_OK) {
+    self->alive = true;
+    return raise_library_error(status);
+  }
+  end_sessions(self);
+  drop_finished_orphans(self);
+  return Py_NewRef(Py_None);
+}
+
+static void stage_dealloc(PyObject* object) {
+  Stage* self = (Stage*)object;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (self->alive) {
+    self->alive = false;
+    WITHOUT_GIL(ovstage_destroy_instance(self->instance));
+  }
+  end_sessions(self);
+  drop_finished_orphans(self);
+  if (self->instance) {
+    native.go->instance_release(self->instance);
+    pthread_mutex_destroy(&self->handover);
+  }
+  Py_XDECREF(self->refusal);
+  PyErr_Restore(type, value, traceback);
+  free_object(object);
+}
+
+static PyObject* stage_last_error(PyObject* self, PyObject* unused) {
+  (void)self;
+  (void)unused;
+  return string_of(ovstage_get_last_error());
+}
+
+static PyObject* stage_alive(PyObject* self, void* unused) {
+  (void)unused;
+  return PyBool_FromLong(((Stage*)self)->alive);
+}
+
+/* ---- Operations -------------------------------------------------------------------------------------------------- */
+
+ovstage_api_status_t attempt_wait(void* closure, uint64_t timeout) {
+  wait_call* call = closure;
+  return ovstage_wait_op(call->instance, call->op, timeout, &call->result);
+}
+
+static PyObject* stage_wait_op(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"wait_op", 2, 1, {"op_id", "timeout"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[2];
+  wait_call call = {self->instance, 0, {0}};
+  uint64_t timeout;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "op_id", &call.op) ||
+      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "wait_op")) {
+    return NULL;
+  }
+  ovstage_api_status_t status = attempt_wait(&call, 0);
+  if (status == OVSTAGE_ERROR_TIMEOUT && timeout && !wait_in_slices(attempt_wait, &call, timeout, &status)) return NULL;
+  PyObject* failed = list_of_uint64s(call.result.error_op_ids, call.result.error_op_id_count);
+  return Py_BuildValue("(iNK)", (int)status, failed, (unsigned long long)call.result.lowest_pending_op_id);
+}
+
+static PyObject* stage_release_op(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"release_op", 1, 1, {"op_id"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[1];
+  uint64_t op;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "op_id", &op) ||
+      !stage_begin(self, "release_op")) {
+    return NULL;
+  }
+  return PyLong_FromLong(ovstage_release_op(self->instance, op));
+}
+
+static PyObject* stage_op_error(PyObject* object, PyObject* op_id) {
+  Stage* self = (Stage*)object;
+  uint64_t op;
+  if (!guard_uint64(op_id, "op_id", &op) || !stage_begin(self, "op_error")) return NULL;
+  return string_of(ovstage_get_last_op_error(self->instance, op));
+}
+
+static PyObject* stage_op_status(PyObject* object, PyObject* op_id) {
+  Stage* self = (Stage*)object;
+  uint64_t op;
+  if (!guard_uint64(op_id, "op_id", &op) || !stage_begin(self, "op_status")) return NULL;
+  return PyLong_FromLong(native.go->op_status(self->instance, op));
+}
+
+/* ---- Floors ------------------------------------------------------------------------------------------------------ */
+
+static PyObject* stage_advance(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  ovstage_write_floor_desc_t desc = {0};
+  int32_t scope;
+  words tokens;
+  if (!check_argument_count("_advance", nargs, 3, 3) || !guard_uint64(args[0], "ordinal", &desc.ordinal) ||
+      !guard_int32(args[1], "scope", &scope) || !words_open(&tokens, args[2], "attributes", "", 64)) {
+    return NULL;
+  }
+  PyObject* answer = NULL;
+  if (stage_begin(self, "advance_write_floor")) {
+    desc.scope = (ovstage_scope_t)scope;
+    desc.attributes = tokens.count ? tokens.data : NULL;
+    desc.attribute_count = tokens.count;
+    ovstage_enqueue_result_t result;
+    WITHOUT_GIL(result = ovstage_advance_write_floor(self->instance, &desc));
+    answer = enqueued(self, result);
+  }
+  words_close(&tokens);
+  return answer;
+}
+
+static PyObject* stage_attribute_floor(PyObject* object, PyObject* attribute) {
+  Stage* self = (Stage*)object;
+  ovx_string_or_token_t name = {0};
+  if ((attribute != Py_None && !guard_attribute(attribute, &name)) || !stage_begin(self, "get_attribute_write_floor")) {
+    return NULL;
+  }
+  ovstage_enqueue_result_t result;
+  uint64_t handle = 0;
+  WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &handle));
+  return reserved(self, result, handle);
+}
+
+static PyObject* stage_oldest(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  if (!stage_begin(self, "get_oldest_preserved_ordinal")) return NULL;
+  ovstage_enqueue_result_t result;
+  uint64_t handle = 0;
+  WITHOUT_GIL(result = ovstage_get_oldest_preserved_ordinal(self->instance, &handle));
+  return reserved(self, result, handle);
+}
+
+typedef struct {
+  ovstage_instance_t* instance;
+  uint64_t handle, ordinal;
+} ordinal_call;
+
+static ovstage_api_status_t attempt_ordinal(void* closure, uint64_t timeout) {
+  ordinal_call* call = closure;
+  return ovstage_fetch_ordinal(call->instance, call->handle, timeout, &call->ordinal);
+}
+
+static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"_fetch_ordinal", 2, 1, {"handle", "timeout"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[2];
+  ordinal_call call = {self->instance, 0, 0};
+  uint64_t timeout;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "ordinal_query", &call.handle) ||
+      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "fetch_ordinal")) {
+    return NULL;
+  }
+  ovstage_api_status_t status;
+  if (!wait_in_slices(attempt_ordinal, &call, timeout, &status)) return NULL;
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(call.ordinal) : raise_library_error(status);
+}
+
+static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* handle) {
+  return release_handle(self, handle, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query);
+}
+
+/* ---- Deletes and clones ------------------------------------------------------------------------------------------ */
+
+static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  uint64_t query, ordinal;
+  if (!check_argument_count("_delete", nargs, 3, 3)) return NULL;
+  if (PyUnicode_Check(args[1])) {
+    PyErr_Format(PyExc_TypeError, "attributes must be a list of attributes, got the single string %R; write [%R]",
+                 args[1], args[1]);
+    return NULL;
+  }
+  PyObject* tuple = PySequence_Tuple(args[1]); /* keeps the bytes of names */
+  if (!tuple) return NULL;
+  Py_ssize_t count = PyTuple_Size(tuple);
+  ovx_string_or_token_t* names = calloc((size_t)count + 1, sizeof *names);
+  bool good = names != NULL;
+  if (!good) PyErr_NoMemory();
+  for (Py_ssize_t i = 0; good && i < count; i++) good = guard_attribute(PyTuple_GetItem(tuple, i), &names[i]);
+  PyObject* answer = NULL;
+  if (good && guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
+      stage_begin(self, "delete_attributes")) {
+    ovstage_enqueue_result_t result;
+    WITHOUT_GIL(result =
+                    ovstage_delete_attributes(self->instance, query, count ? names : NULL, (size_t)count, ordinal));
+    answer = enqueued(self, result);
+  }
+  free(names);
+  Py_DECREF(tuple);
+  return answer;
+}
+
+static PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  ovx_string_t source;
+  uint64_t ordinal;
+  texts targets;
+  if (!check_argument_count("_clone", nargs, 3, 3) || !guard_string(args[0], "source_path", &source) ||
+      !texts_open(&targets, args[1], "target_paths")) {
+    return NULL;
+  }
+  PyObject* answer = NULL;
+  if (guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "clone")) {
+    ovstage_enqueue_result_t result;
+    WITHOUT_GIL(result = ovstage_clone(self->instance, source, targets.data, targets.count, ordinal));
+    answer = enqueued(self, result);
+  }
+  texts_close(&targets);
+  return answer;
+}
+
+/* ---- Counters ---------------------------------------------------------------------------------------------------- */
+
+PyObject* counters_dict(const ovstage_go_counters_t* counters) {
+  static const struct {
+    const char* name;
+    size_t offset;
+  } fields[] = {
+#define FIELD(name) {#name, offsetof(ovstage_go_counters_t, name)}
+      FIELD(live_exports),  FIELD(live_groups),   FIELD(live_maps),     FIELD(live_operations), FIELD(live_queries),
+      FIELD(live_reads),    FIELD(bytes_columns), FIELD(bytes_pooled),  FIELD(bytes_copied),    FIELD(live_blocks),
+      FIELD(rows_resolved), FIELD(detach_moves),  FIELD(detach_copies), FIELD(maps_adopted),
+#undef FIELD
+  };
+  PyObject* dict = PyDict_New();
+  for (size_t i = 0; dict && i < COUNT_OF(fields); i++) {
+    uint64_t value;
+    memcpy(&value, (const char*)counters + fields[i].offset, sizeof value);
+    PyObject* number = PyLong_FromUnsignedLongLong(value);
+    if (!number || PyDict_SetItemString(dict, fields[i].name, number) < 0) Py_CLEAR(dict);
+    Py_XDECREF(number);
+  }
+  return dict;
+}
+
+static PyObject* stage_counters(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  if (!stage_begin(self, "counters")) return NULL;
+  ovstage_go_counters_t counters = {.struct_size = sizeof counters};
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = native.go->counters(self->instance, &counters));
+  return status == OVSTAGE_OK ? counters_dict(&counters) : raise_library_error(status);
+}
+
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
+
+static PyMethodDef stage_methods[] = {
+    {"destroy", stage_destroy, METH_NOARGS,
+     "destroy($self)\n--\n\nEnd the stage. Groups, views and exports stay valid. Idempotent; a failure raises and "
+     "keeps the stage."},
+    {"last_error", stage_last_error, METH_NOARGS,
+     "last_error($self)\n--\n\nThe text of this thread's last refused call; empty if the last call was not refused."},
+
+    {"wait_op", FAST_KEYWORDS(stage_wait_op),
+     "wait_op($self, op_id, timeout=18446744073709551615)\n--\n\n"
+     "Wait for an operation: (code, failed op ids, lowest pending op id). Never raises for a failed one, releases "
+     "nothing."},
+    {"release_op", FAST_KEYWORDS(stage_release_op),
+     "release_op($self, op_id)\n--\n\nForget a finished operation; the status."},
+    {"op_error", stage_op_error, METH_O,
+     "op_error($self, op_id, /)\n--\n\nWhy an operation failed that this thread's last wait_op reported; else empty."},
+    {"op_status", stage_op_status, METH_O,
+     "op_status($self, op_id, /)\n--\n\nThe status a finished operation ended with; INVALID_HANDLE if it is not "
+     "known."},
+
+    {"write_attribute", FAST_KEYWORDS(stage_write_attribute),
+     "write_attribute($self, query, attribute, ordinal, tensors, *, is_array, prim_mode=0, semantic=0, index_map=None, "
+     "mask=None, count=None, cuda_event=None, cuda_stream=None)\n--\n\n"
+     "Write one attribute of the query's prims at an ordinal; an Operation.\n\n"
+     "tensors is one tensor, or a list or tuple of several: NumPy arrays, objects with __dlpack__, DLTensors, or what "
+     "NumPy "
+     "makes an array of. Their bytes are copied when the write runs, whatever their strides. is_array says whether a "
+     "prim has "
+     "one value or an array of them. index_map gives the source row of each target, mask a bit for each target to "
+     "write, "
+     "count the number of targets."},
+    {"write_attributes", FAST_KEYWORDS(stage_write_attributes),
+     "write_attributes($self, query, writes, ordinal, *, prim_mode=0)\n--\n\n"
+     "Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."},
+    {"_delete", FAST(stage_delete), "_delete($self, query, attributes, ordinal, /)\n--\n\n(status, op)"},
+
+    {"_advance", FAST(stage_advance), "_advance($self, ordinal, scope, tokens, /)\n--\n\n(status, op)"},
+    {"_attribute_floor", stage_attribute_floor, METH_O,
+     "_attribute_floor($self, attribute, /)\n--\n\n(status, op, handle); None asks for the global floor."},
+    {"_oldest", stage_oldest, METH_NOARGS, "_oldest($self)\n--\n\n(status, op, handle)"},
+    {"_fetch_ordinal", FAST_KEYWORDS(stage_fetch_ordinal),
+     "_fetch_ordinal($self, handle, timeout=18446744073709551615)\n--\n\nThe answer of an ordinal query."},
+    {"_release_ordinal_query", stage_release_ordinal_query, METH_O,
+     "_release_ordinal_query($self, handle, /)\n--\n\n(status, op)"},
+
+    {"_query_path_list", stage_query_path_list, METH_O, "_query_path_list($self, path_list, /)\n--\n\nA query handle."},
+    {"_query", FAST(stage_query),
+     "_query($self, predicates, attributes, /)\n--\n\n(status, op, handle); predicates are (attribute, op, values)."},
+    {"_query_result", FAST_KEYWORDS(stage_query_result),
+     "_query_result($self, query, timeout=18446744073709551615)\n--\n\n(attribute tokens, total prim count, all "
+     "handle)"},
+    {"_release_query", stage_release_query, METH_O, "_release_query($self, query, /)\n--\n\n(status, op)"},
+
+    {"_read", FAST(stage_read), "_read($self, query, tokens, start, end, /)\n--\n\n(status, op, handle)"},
+    {"_fetch_read", FAST(stage_fetch_read),
+     "_fetch_read($self, read, timeout, cls, /)\n--\n\nThe next group as a cls; None after the last."},
+    {"_release_read", stage_release_read, METH_O, "_release_read($self, read, /)\n--\n\n(status, op)"},
+    {"_release_group", stage_release_group, METH_O, "_release_group($self, group, /)\n--\n\nGive a read group back."},
+
+    {"_map", FAST(stage_map),
+     "_map($self, query, attribute, ordinal, prim_mode, dtype, semantic, element_sizes, initial, /)\n--\n\n(status, "
+     "op, handle)"},
+    {"_fetch_map", FAST(stage_fetch_map),
+     "_fetch_map($self, mapping, timeout, cls, /)\n--\n\nThe next writable group as a cls; None after the last."},
+    {"_unmap_group", FAST(stage_unmap_group),
+     "_unmap_group($self, mapping, group, stream, event, commit, /)\n--\n\n(status, op)"},
+    {"_unmap", FAST(stage_unmap), "_unmap($self, mapping, stream, event, commit, /)\n--\n\n(status, op)"},
+    {"_abort", stage_abort, METH_O, "_abort($self, mapping, /)\n--\n\nEnd a session without committing the rest."},
+
+    {"_clone", FAST(stage_clone), "_clone($self, source, targets, ordinal, /)\n--\n\n(status, op)"},
+
+    {"_intern_tokens", stage_intern_tokens, METH_O,
+     "_intern_tokens($self, strings, /)\n--\n\nA token for each string."},
+    {"_token_strings", stage_token_strings, METH_O, "_token_strings($self, tokens, /)\n--\n\nA string for each token."},
+    {"_intern_paths", stage_intern_paths, METH_O,
+     "_intern_paths($self, strings, /)\n--\n\nA path handle for each string."},
+    {"_path_strings", stage_path_strings, METH_O,
+     "_path_strings($self, paths, /)\n--\n\nA string for each path handle."},
+    {"_list_from_paths", stage_list_from_paths, METH_O,
+     "_list_from_paths($self, paths, /)\n--\n\nA new path list handle."},
+    {"_list_from_strings", stage_list_from_strings, METH_O,
+     "_list_from_strings($self, strings, /)\n--\n\nA new path list handle."},
+    {"_list_add", stage_list_add, METH_O, "_list_add($self, path_list, /)\n--\n\nAdd a reference."},
+    {"_list_release", stage_list_release, METH_O, "_list_release($self, path_list, /)\n--\n\nDrop a reference."},
+    {"_list_count", stage_list_count, METH_O, "_list_count($self, path_list, /)\n--\n\nThe number of paths."},
+    {"_list_paths", stage_list_paths, METH_O, "_list_paths($self, path_list, /)\n--\n\nThe path handles."},
+
+    {"counters", stage_counters, METH_NOARGS,
+     "counters($self)\n--\n\nWhat is alive and what was done, by name. Each live_ number is 0 once everything was "
+     "given back."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef stage_getset[] = {
+    {"alive", stage_alive, NULL, "True from creation to destroy().", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot stage_slots[] = {
+    {Py_tp_doc, "Stage(name=None)\n--\n\nOne native instance: an empty stage with a write floor of 0."},
+    {Py_tp_init, stage_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, stage_dealloc},
+    {Py_tp_methods, stage_methods},
+    {Py_tp_getset, stage_getset},
+    {0, NULL},
+};
+
+PyType_Spec stage_spec = {
+    .name = "ovstage._native.Stage",
+    .basicsize = sizeof(Stage),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = stage_slots,
+};

@@ -1,0 +1,615 @@
+/*
+ * write.c - Stage: the payload of a write, from the caller's objects to the structures of the C ABI.
+ *
+ * A tensor is read where it lies. What can be asked through the buffer protocol is (it costs a quarter of a DLPack
+ * exchange), then DLTensor descriptors, then __dlpack__, and only what is none of these is given to NumPy to make an
+ * array of. Strides are passed on: the engine copies rows straight into the column.
+ *
+ * A payload is one allocation that does not move, because the engine may read its descriptors until the operation is
+ * done. That is nearly always when the call returns; then the sources are let go at once, on this thread. Otherwise the
+ * Operation keeps them.
+ */
+#include "native.h"
+
+/* ---- Sources: one caller object behind one DLTensor -------------------------------------------------------------- */
+
+enum { INLINE_AXES = 4 };
+
+typedef struct {
+  Py_buffer view; /* view.obj == NULL: none */
+import tensor;  /* all zero: none */
+  int64_t* strides;
+  int64_t inline_strides[INLINE_AXES];
+} source;
+
+typedef struct {
+  bool several; /* a list or tuple was given ... */
+  size_t index; /* ... and this is which of its items */
+  char text[32];
+} place;
+
+static const char* place_text(place* at) {
+  if (at->several)
+    PyOS_snprintf(at->text, sizeof at->text, "tensors[%zu]", at->index);
+  else
+    strcpy(at->text, "tensors");
+  return at->text;
+}
+
+static void source_close(source* self) {
+  if (self->strides != self->inline_strides) free(self->strides);
+  self->strides = NULL;
+  if (self->view.obj) PyBuffer_Release(&self->view);
+  self->view.obj = NULL;
+  import_close(&self->tensor);
+}
+
+/* ---- Element types ----------------------------------------------------------------------------------------------- */
+
+typedef enum { TYPE_GOOD, TYPE_FOREIGN_ORDER, TYPE_UNKNOWN } type_verdict;
+
+/* The DLPack type of a struct format. Sizes come from the item, since `l` has two of them. */
+static type_verdict type_of_format(const char* format, Py_ssize_t itemsize, DLDataType* out) {
+  if (!format) format = "B";
+  bool foreign = (*format == '>' || *format == '!') && itemsize > 1;
+  if (*format && strchr("@=<>!", *format)) format++;
+  bool complex = *format == 'Z';
+  if (complex) format++;
+  if (!format[0] || format[1]) return TYPE_UNKNOWN;
+  int code;
+  switch (format[0]) {
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+      code = kDLInt;
+      break;
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+      code = kDLUInt;
+      break;
+    case 'e':
+    case 'f':
+    case 'd':
+      code = kDLFloat;
+      break;
+    case '?':
+      code = kDLBool;
+      break;
+    default:
+      return TYPE_UNKNOWN;
+  }
+  if (complex) {
+    if (code != kDLFloat) return TYPE_UNKNOWN;
+    code = kDLComplex;
+  }
+  if (foreign) return TYPE_FOREIGN_ORDER;
+  *out = (DLDataType){(uint8_t)code, (uint8_t)(itemsize * 8), 1};
+  return TYPE_GOOD;
+}
+
+/* Types that NumPy learns from the package ml_dtypes and cannot say in a struct format. Bits below 8 are stored one
+ * element a byte there; they are named so that the engine can refuse them by name. */
+static const struct {
+  const char* name;
+  uint8_t code, bits, storage;
+} extension_types[] = {
+    {"bfloat16", kDLBfloat, 16, 2},
+    {"float8_e3m4", kDLFloat8_e3m4, 8, 1},
+    {"float8_e4m3", kDLFloat8_e4m3, 8, 1},
+    {"float8_e4m3b11fnuz", kDLFloat8_e4m3b11fnuz, 8, 1},
+    {"float8_e4m3fn", kDLFloat8_e4m3fn, 8, 1},
+    {"float8_e4m3fnuz", kDLFloat8_e4m3fnuz, 8, 1},
+    {"float8_e5m2", kDLFloat8_e5m2, 8, 1},
+    {"float8_e5m2fnuz", kDLFloat8_e5m2fnuz, 8, 1},
+    {"float8_e8m0fnu", kDLFloat8_e8m0fnu, 8, 1},
+    {"float6_e2m3fn", kDLFloat6_e2m3fn, 6, 1},
+    {"float6_e3m2fn", kDLFloat6_e3m2fn, 6, 1},
+    {"float4_e2m1fn", kDLFloat4_e2m1fn, 4, 1},
+    {"int4", kDLInt, 4, 1},
+    {"uint4", kDLUInt, 4, 1},
+    {"int2", kDLInt, 2, 1},
+    {"uint2", kDLUInt, 2, 1},
+};
+
+/* str(object.dtype), or NULL: with an exception, or without one where there is no dtype. */
+static PyObject* dtype_name(PyObject* object) {
+  PyObject* dtype = PyObject_GetAttr(object, native.name.dtype);
+  if (!dtype) {
+    if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    return NULL;
+  }
+  PyObject* name = PyObject_Str(dtype);
+  Py_DECREF(dtype);
+  return name;
+}
+
+static bool refuse_type(PyObject* object, place* at, const char* format, type_verdict verdict) {
+  PyObject* name = dtype_name(object);
+  if (!name && !PyErr_Occurred()) name = PyUnicode_FromFormat("struct format '%s'", format ? format : "?");
+  if (!name) return false;
+  if (verdict == TYPE_FOREIGN_ORDER) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s has dtype %U, which is not in this machine's byte order: pass "
+                 "array.astype(array.dtype.newbyteorder('='))",
+                 place_text(at), name);
+  } else {
+    PyErr_Format(
+        PyExc_ValueError,
+        "Unsupported numpy dtype: %s has dtype %U; expected bool, an integer, float or complex type, bfloat16 or "
+        "a float8 type",
+        place_text(at), name);
+  }
+  Py_DECREF(name);
+  return false;
+}
+
+/* ---- Opening a source -------------------------------------------------------------------------------------------- */
+
+/* Strides of a view in elements; NULL where it is compact. */
+static bool strides_of_view(source* self, int64_t** out) {
+  const Py_buffer* view = &self->view;
+  *out = NULL;
+  if (!view->strides || (view->ndim == 1 && view->strides[0] == view->itemsize) || PyBuffer_IsContiguous(view, 'C')) {
+    return true;
+  }
+  self->strides = self->inline_strides;
+  if (view->ndim > INLINE_AXES && !(self->strides = malloc((size_t)view->ndim * sizeof *self->strides))) {
+    return PyErr_NoMemory() != NULL;
+  }
+  for (int axis = 0; axis < view->ndim; axis++) self->strides[axis] = view->strides[axis] / view->itemsize;
+  *out = self->strides;
+  return true;
+}
+
+static bool whole_element_strides(const Py_buffer* view) {
+  for (int axis = 0; view->strides && axis < view->ndim; axis++) {
+    if (view->shape[axis] > 1 && view->strides[axis] % view->itemsize) return false;
+  }
+  return true;
+}
+
+static bool describe_view(source* self, DLDataType type, DLTensor* out) {
+  *out = (DLTensor){.data = self->view.buf,
+                    .device = {kDLCPU, 0},
+                    .ndim = self->view.ndim,
+                    .dtype = type,
+                    .shape = (int64_t*)self->view.shape};
+  return strides_of_view(self, &out->strides);
+}
+
+static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out);
+
+/* The object's buffer is open: an array, or a DLTensor, which as a ctypes structure has a buffer too. */
+static bool open_view(source* self, PyObject* object, place* at, DLTensor* out) {
+  DLDataType type;
+  type_verdict verdict = type_of_format(self->view.format, self->view.itemsize, &type);
+  if (verdict == TYPE_GOOD) {
+    if (whole_element_strides(&self->view)) return describe_view(self, type, out);
+    PyBuffer_Release(&self->view); /* a field of records, for one: NumPy knows how to gather it */
+    self->view.obj = NULL;
+    return open_through_numpy(self, object, at, out);
+  }
+  if (verdict == TYPE_UNKNOWN && self->view.len == sizeof *out && self->view.format &&
+      strncmp(self->view.format, "T{", 2) == 0) {
+    static PyObject* class;
+    int is_tensor = package_attribute(&class, "ovstage.dlpack", "DLTensor") ? PyObject_IsInstance(object, class) : -1;
+    if (is_tensor < 0) return false;
+    if (is_tensor) { /* the view stays open: the object keeps what the pointers lead to */
+      memcpy(out, self->view.buf, sizeof *out);
+      return true;
+    }
+  }
+  return refuse_type(object, at, self->view.format, verdict);
+}
+
+/* An array whose type has a name but no struct format: its bytes are viewed as unsigned integers.
+ * 0: it is none; -1: an exception. */
+static int open_extension_type(source* self, PyObject* object, PyObject* name, DLTensor* out) {
+  for (size_t i = 0; i < COUNT_OF(extension_types); i++) {
+    if (PyUnicode_CompareWithASCIIString(name, extension_types[i].name) != 0) continue;
+    PyObject* bytes = PyObject_CallMethod(object, "view", "s", extension_types[i].storage == 2 ? "uint16" : "uint8");
+    if (!bytes) return -1;
+    int got = PyObject_GetBuffer(bytes, &self->view, PyBUF_RECORDS_RO);
+    Py_DECREF(bytes); /* the view keeps it */
+    if (got < 0) {
+      self->view.obj = NULL;
+      return -1;
+    }
+    return describe_view(self, (DLDataType){extension_types[i].code, extension_types[i].bits, 1}, out) ? 1 : -1;
+  }
+  return 0;
+}
+
+static bool open_dlpack(source* self, PyObject* object, place* at, DLTensor* out) {
+  if (!import_open(&self->tensor, object, NULL, place_text(at))) return false;
+  *out = *import_tensor(&self->tensor);
+  if (out->ndim == 0) out->shape = out->strides = NULL;
+  return true;
+}
+
+static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out) {
+  static PyObject* ascontiguousarray;
+  PyObject* convert = package_attribute(&ascontiguousarray, "numpy", "ascontiguousarray");
+  if (!convert) {
+    if (PyErr_ExceptionMatches(PyExc_ImportError)) {
+      raise_from_current(PyExc_TypeError, "%s is no tensor, and making one of it needs NumPy", place_text(at));
+    }
+    return false;
+  }
+  PyObject* array = PyObject_CallFunctionObjArgs(convert, object, NULL);
+  if (!array) return false;
+  bool good;
+  if (PyObject_GetBuffer(array, &self->view, PyBUF_RECORDS_RO) == 0) {
+    DLDataType type;
+    type_verdict verdict = type_of_format(self->view.format, self->view.itemsize, &type);
+    good = verdict == TYPE_GOOD ? describe_view(self, type, out) : refuse_type(array, at, self->view.format, verdict);
+  } else {
+    self->view.obj = NULL;
+    PyErr_Clear();
+    good = refuse_type(array, at, NULL, TYPE_UNKNOWN);
+  }
+  Py_DECREF(array);
+  return good;
+}
+
+/* No buffer to be had: `object` is in other memory, has a type that the buffer protocol cannot name, or is no array. */
+static bool open_without_buffer(source* self, PyObject* object, place* at, DLTensor* out) {
+  PyObject* name = dtype_name(object);
+  if (!name && PyErr_Occurred()) return false;
+  int opened = name && PyObject_CheckBuffer(object) ? open_extension_type(self, object, name, out) : 0;
+  bool good = opened > 0;
+  if (opened == 0) {
+    PyObject* method = PyObject_GetAttr(object, native.name.dlpack);
+    if (method) {
+      Py_DECREF(method);
+      good = open_dlpack(self, object, at, out);
+      /* NumPy's refusal of a dtype is a BufferError that does not say which argument it was */
+      if (!good && name && PyErr_ExceptionMatches(PyExc_BufferError) && PyObject_CheckBuffer(object)) {
+        raise_from_current(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U", place_text(at), name);
+      }
+    } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+      PyErr_Clear();
+      good = open_through_numpy(self, object, at, out);
+    }
+  }
+  Py_XDECREF(name);
+  return good;
+}
+
+static bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
+  if (PyUnicode_Check(object) || PyBytes_Check(object)) {
+    PyObject* text = shown(object);
+    if (text) {
+      PyErr_Format(PyExc_ValueError,
+                   "%s has an unsupported dtype: text is no tensor, got %U; for the bytes of a string pass "
+                   "numpy.frombuffer(text.encode(), dtype=numpy.uint8)",
+                   place_text(at), text);
+    }
+    Py_XDECREF(text);
+    return false;
+  }
+  if (PyObject_CheckBuffer(object)) {
+    if (PyObject_GetBuffer(object, &self->view, PyBUF_RECORDS_RO) == 0) return open_view(self, object, at, out);
+    self->view.obj = NULL;
+    PyErr_Clear();
+  }
+  return open_without_buffer(self, object, at, out);
+}
+
+/* ---- Payloads ---------------------------------------------------------------------------------------------------- */
+
+typedef struct payload {
+  ovstage_attribute_write_t write; /* what the engine gets */
+  PyObject* attribute;             /* keeps the bytes of a name */
+  words index_map, mask;
+  size_t count;
+  DLTensor* tensors;
+  source* sources;
+  DLTensor one_tensor;
+  source one_source;
+} payload;
+
+static void payload_close(payload* self) {
+  for (size_t i = 0; i < self->count; i++) source_close(&self->sources[i]);
+  self->count = 0;
+  if (self->sources != &self->one_source) {
+    free(self->sources);
+    free(self->tensors);
+  }
+  self->sources = NULL;
+  words_close(&self->index_map);
+  words_close(&self->mask);
+  Py_CLEAR(self->attribute);
+}
+
+/* What a write call and a WriteDesc have in common; NULL = not given. */
+typedef struct {
+  PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic;
+} write_arguments;
+
+/* None is the same as nothing. */
+static PyObject* given(PyObject* value) { return value == Py_None ? NULL : value; }
+
+static bool open_tensors(payload* self, PyObject* tensors) {
+  bool several = PyList_Check(tensors) || PyTuple_Check(tensors);
+  if (!several) {
+    place at = {.several = false};
+    self->tensors = &self->one_tensor;
+    self->sources = &self->one_source;
+    self->count = 1; /* closed even if opening fails half-way */
+    return source_open(self->sources, tensors, &at, self->tensors);
+  }
+  PyObject* tuple = PySequence_Tuple(tensors); /* opening a source may run Python code, which could change the list */
+  if (!tuple) return false;
+  size_t count = (size_t)PyTuple_Size(tuple);
+  if (count == 0) PyErr_SetString(PyExc_ValueError, "tensors must not be empty");
+  if (count == 1) {
+    self->tensors = &self->one_tensor;
+    self->sources = &self->one_source;
+  } else if (count > 1) {
+    self->tensors = calloc(count, sizeof *self->tensors);
+    self->sources = calloc(count, sizeof *self->sources);
+    if (!self->tensors || !self->sources) {
+      PyErr_NoMemory();
+      count = 0;
+    }
+  }
+  bool good = count > 0;
+  if (count > UINT32_MAX) {
+    PyErr_SetString(PyExc_ValueError, "tensors must fit in uint32 entries");
+    good = false;
+  }
+  for (size_t i = 0; good && i < count; i++) {
+    place at = {.several = true, .index = i};
+    self->count = i + 1;
+    good = source_open(&self->sources[i], PyTuple_GetItem(tuple, (Py_ssize_t)i), &at, &self->tensors[i]);
+  }
+  Py_DECREF(tuple);
+  return good;
+}
+
+/* How many logical elements, and which: count, index_map and mask judge each other. */
+static bool open_selection(payload* self, const write_arguments* args, bool has_count, uint32_t count) {
+  ovstage_write_data_t* data = &self->write.data;
+  data->count = count;
+  if (given(args->index_map)) {
+    if (!words_open(&self->index_map, args->index_map, "index_map", " entries", 32)) return false;
+    size_t entries = self->index_map.count;
+    if (!has_count && entries <= UINT32_MAX) data->count = (uint32_t)entries;
+    if (entries == 0 || data->count == 0) {
+      PyErr_Format(PyExc_ValueError, "count must be non-zero when index_map is supplied, got %s",
+                   entries == 0 ? "an index_map without entries" : "count=0");
+      return false;
+    }
+    if (data->count > entries) {
+      PyErr_Format(PyExc_ValueError,
+                   "index_map must have one entry per logical element: count is %u, index_map has %zu entries",
+                   data->count, entries);
+      return false;
+    }
+    data->index_map = self->index_map.data;
+  } else if (given(args->mask)) {
+    if (!words_open(&self->mask, args->mask, "mask", " words", 64)) return false;
+    if (!has_count) {
+      PyErr_SetString(PyExc_ValueError,
+                      "count is required when mask is supplied: a mask does not say how many elements it is for");
+      return false;
+    }
+    if (count == 0) {
+      PyErr_SetString(PyExc_ValueError, "count must be non-zero when mask is supplied, got count=0");
+      return false;
+    }
+    if (((uint64_t)count + 63) / 64 > self->mask.count) {
+      PyErr_Format(PyExc_ValueError,
+                   "mask must have one bit per logical element: count is %u, which takes %llu words, mask has %zu",
+                   count, ((unsigned long long)count + 63) / 64, self->mask.count);
+      return false;
+    }
+    data->mask = self->mask.data;
+  } else if (has_count && count == 0) {
+    PyErr_SetString(PyExc_ValueError, "count must be non-zero, got count=0; omit it to write every prim of the query");
+    return false;
+  }
+  return true;
+}
+
+static bool guard_sync(PyObject* value, const char* name, uintptr_t* out) {
+  uint64_t number = 0;
+  if (given(value) && !guard_uint64(value, name, &number)) return false;
+  *out = (uintptr_t)number;
+  return true;
+}
+
+/* All checks of one entry, in the order in which they are promised. The payload must be all zero. */
+static bool payload_open(payload* self, const write_arguments* args) {
+  ovstage_write_data_t* data = &self->write.data;
+  uint32_t count = 0;
+  int32_t semantic = 0;
+  bool has_count = given(args->count) != NULL;
+  if (args->is_array != Py_True && args->is_array != Py_False) {
+    PyObject* text = shown(args->is_array);
+    if (text) {
+      PyErr_Format(PyExc_TypeError,
+                   "is_array must be a bool: True for an array per prim, False for one value per prim; got %U", text);
+    }
+    Py_XDECREF(text);
+    return false;
+  }
+  data->is_array = args->is_array == Py_True;
+  if (given(args->index_map) && given(args->mask)) {
+    PyErr_SetString(PyExc_ValueError,
+                    "index_map and mask are mutually exclusive: index_map chooses source rows, mask chooses targets");
+    return false;
+  }
+  if (has_count && !guard_uint32(args->count, "count", &count)) return false;
+  if (!open_tensors(self, args->tensors)) return false;
+  data->tensors = self->tensors;
+  data->tensor_count = (uint32_t)self->count;
+  if (!open_selection(self, args, has_count, count)) return false;
+  if (!guard_sync(args->cuda_stream, "cuda_stream", &data->cuda_sync.stream) ||
+      !guard_sync(args->cuda_event, "cuda_event", &data->cuda_sync.wait_event)) {
+    return false;
+  }
+  if (args->semantic && !guard_int32(args->semantic, "semantic", &semantic)) return false;
+  data->semantic = (ovstage_attribute_semantic_t)semantic;
+  if (!guard_attribute(args->attribute, &self->write.attribute)) return false;
+  self->attribute = Py_NewRef(args->attribute);
+  return true;
+}
+
+/* ---- Operations -------------------------------------------------------------------------------------------------- */
+
+/* Payloads of one operation, in one allocation. */
+typedef struct {
+  size_t count;
+  payload payloads[];
+} batch;
+
+static void batch_close(batch* self) {
+  for (size_t i = 0; i < self->count; i++) payload_close(&self->payloads[i]);
+  free(self);
+}
+
+static const char batch_name[] = "ovstage.inputs";
+
+static void end_batch(PyObject* capsule) { batch_close(PyCapsule_GetPointer(capsule, batch_name)); }
+
+/* The Operation. The sources are let go here unless the engine is still reading them. */
+static PyObject* finish(Stage* self, batch* inputs, ovstage_enqueue_result_t answer) {
+  PyObject* kept = NULL;
+  if (answer.status == OVSTAGE_OK && native.go->op_status(self->instance, answer.op_index) == OVSTAGE_ERROR_TIMEOUT) {
+    kept = PyCapsule_New(inputs, batch_name, end_batch);
+    if (!kept) { /* leaked: freeing what is being read would be worse */
+      stage_adopt_orphan(self, answer.op_index, true, NULL);
+      return NULL;
+    }
+  }
+  PyObject* operation = operation_new(self, answer, kept);
+  if (kept) return operation;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  batch_close(inputs); /* deleters may run Python, and may not see our exception */
+  drop_parked();       /* a tensor of this package has parked what it held */
+  PyErr_Restore(type, value, traceback);
+  return operation;
+}
+
+PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum {
+    QUERY,
+    ATTRIBUTE,
+    ORDINAL,
+    TENSORS,
+    IS_ARRAY,
+    PRIM_MODE,
+    SEMANTIC,
+    INDEX_MAP,
+    MASK,
+    COUNT,
+    EVENT,
+    STREAM,
+    SLOTS
+  };
+  static signature sig = {"write_attribute",
+                          4,
+                          5,
+                          {"query", "attribute", "ordinal", "tensors", "is_array", "prim_mode", "semantic", "index_map",
+                           "mask", "count", "cuda_event", "cuda_stream"},
+                          {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[SLOTS];
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
+  write_arguments entry = {slots[ATTRIBUTE], slots[TENSORS], slots[IS_ARRAY], slots[INDEX_MAP], slots[MASK],
+                           slots[COUNT],     slots[EVENT],   slots[STREAM],   slots[SEMANTIC]};
+  batch* inputs = calloc(1, sizeof *inputs + sizeof(payload));
+  if (!inputs) return PyErr_NoMemory();
+  inputs->count = 1;
+
+  payload* one = inputs->payloads;
+  uint64_t query, ordinal;
+  ovstage_prim_mode_t mode;
+  if (!payload_open(one, &entry) || !guard_handle(slots[QUERY], "query", &query) ||
+      !guard_uint64(slots[ORDINAL], "ordinal", &ordinal) || !guard_prim_mode(slots[PRIM_MODE], &mode) ||
+      !stage_begin(self, "write_attribute")) {
+    batch_close(inputs);
+    return NULL;
+  }
+  ovstage_enqueue_result_t answer;
+  WITHOUT_GIL(answer =
+                  ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
+  return finish(self, inputs, answer);
+}
+
+/* ---- Batches ----------------------------------------------------------------------------------------------------- */
+
+/* The fields of a WriteDesc, as new references. False: an exception; what was taken is to be dropped all the same. */
+static bool read_description(PyObject* description, PyObject* fields[9]) {
+  static const char* const names[9] = {"attribute", "tensors",    "is_array",    "index_map", "mask",
+                                       "count",     "cuda_event", "cuda_stream", "semantic"};
+  for (int i = 0; i < 9; i++) {
+    if (!(fields[i] = PyObject_GetAttrString(description, names[i]))) return false;
+  }
+  return true;
+}
+
+static bool open_description(payload* self, PyObject* description, Py_ssize_t position) {
+  static PyObject* class;
+  if (!package_attribute(&class, "ovstage", "WriteDesc")) return false;
+  int matches = PyObject_IsInstance(description, class);
+  if (matches < 0) return false;
+  if (!matches) {
+    PyObject* text = shown(description);
+    if (text) PyErr_Format(PyExc_TypeError, "writes[%zd] must be a WriteDesc, got %U", position, text);
+    Py_XDECREF(text);
+    return false;
+  }
+  PyObject* fields[9] = {0};
+  bool good = read_description(description, fields);
+  if (good) {
+    write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],
+                             fields[5], fields[6], fields[7], fields[8]};
+    good = payload_open(self, &entry);
+  }
+  for (int i = 0; i < 9; i++) Py_XDECREF(fields[i]);
+  return good;
+}
+
+PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"write_attributes", 3, 3, {"query", "writes", "ordinal", "prim_mode"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[4];
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
+  PyObject* writes = PySequence_Tuple(slots[1]);
+  if (!writes) return NULL;
+  size_t count = (size_t)PyTuple_Size(writes);
+  batch* inputs = calloc(1, sizeof *inputs + count * sizeof(payload));
+  ovstage_attribute_write_t* entries = malloc((count + 1) * sizeof *entries);
+  bool good = inputs && entries;
+  if (!good) PyErr_NoMemory();
+  for (size_t i = 0; good && i < count; i++) {
+    inputs->count = i + 1;
+    good = open_description(&inputs->payloads[i], PyTuple_GetItem(writes, (Py_ssize_t)i), (Py_ssize_t)i);
+    entries[i] = inputs->payloads[i].write;
+  }
+  Py_DECREF(writes);
+  uint64_t query, ordinal;
+  ovstage_prim_mode_t mode;
+  good = good && guard_handle(slots[0], "query", &query) && guard_uint64(slots[2], "ordinal", &ordinal) &&
+         guard_prim_mode(slots[3], &mode) && stage_begin(self, "write_attributes");
+  if (!good) {
+    free(entries);
+    if (inputs) batch_close(inputs);
+    return NULL;
+  }
+  ovstage_enqueue_result_t answer;
+  WITHOUT_GIL(answer = ovstage_write_attributes(self->instance, query, count ? entries : NULL, count, ordinal, mode));
+  free(entries); /* copied by the library before it returned; the tensors that they point at are not */
+  return finish(self, inputs, answer);
+}

@@ -1,0 +1,289 @@
+"""The compiled part of the package: what costs microseconds in Python, or must not depend on Python to be safe.
+
+Enqueue methods with a leading underscore return ``(status, op)`` or ``(status, op, handle)`` and do not raise for a
+refusal; ``Operation(stage, status, op)`` then keeps the reason. Everything else raises ``ovstage.errors.OvstageError``,
+the path dictionary methods ``ovstage.errors.OvxError``. Blocking calls release the GIL and answer Ctrl-C within 50 ms.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, final
+
+from ovstage.dlpack import DLDataType, DLDevice, DLTensor
+
+_GroupT = TypeVar("_GroupT", bound=Group)
+_Enqueued: TypeAlias = tuple[int, int]  # status, op id (0 when refused)
+_Reserved: TypeAlias = tuple[int, int, int]  # status, op id, handle (both 0 when refused)
+_Attribute: TypeAlias = str | SupportsIndex  # a name, or the token of one
+
+TIMEOUT_INFINITE: Final[int]
+
+class Stage:
+    """One native instance. Every method but the constructor, ``alive``, ``destroy`` and ``last_error`` raises
+    INVALID_HANDLE with the text ``<method> called after Stage was destroyed`` once it is destroyed."""
+
+    def __init__(self, name: str | None = None) -> None: ...
+    @property
+    def alive(self) -> bool: ...
+    def destroy(self) -> None:
+        """Idempotent. A failure raises and keeps the instance, so that it can be tried again."""
+    def last_error(self) -> str:
+        """The text of the last refused call on this thread."""
+
+    # --- operations
+    def wait_op(self, op_id: SupportsIndex, timeout: SupportsIndex = ...) -> tuple[int, list[int], int]:
+        """``(code, failed op ids, lowest pending op id)``; never raises for a failed operation and releases nothing."""
+    def release_op(self, op_id: SupportsIndex) -> int: ...
+    def op_error(self, op_id: SupportsIndex, /) -> str: ...
+    def op_status(self, op_id: SupportsIndex, /) -> int: ...
+
+    # --- writing
+    def write_attribute(
+        self,
+        query: Any,
+        attribute: _Attribute,
+        ordinal: SupportsIndex,
+        tensors: Any,
+        *,
+        is_array: bool,
+        prim_mode: SupportsIndex = 0,
+        semantic: SupportsIndex = 0,
+        index_map: Iterable[SupportsIndex] | None = None,
+        mask: Iterable[SupportsIndex] | None = None,
+        count: SupportsIndex | None = None,
+        cuda_event: SupportsIndex | None = None,
+        cuda_stream: SupportsIndex | None = None,
+    ) -> Operation: ...
+    def write_attributes(
+        self, query: Any, writes: Iterable[Any], ordinal: SupportsIndex, *, prim_mode: SupportsIndex = 0
+    ) -> Operation: ...
+    def _delete(self, query: Any, attributes: Iterable[_Attribute], ordinal: SupportsIndex, /) -> _Enqueued: ...
+
+    # --- floors
+    def _advance(
+        self, ordinal: SupportsIndex, scope: SupportsIndex, tokens: Iterable[SupportsIndex], /
+    ) -> _Enqueued: ...
+    def _attribute_floor(self, attribute: _Attribute | None, /) -> _Reserved: ...
+    def _oldest(self) -> _Reserved: ...
+    def _fetch_ordinal(self, handle: Any, timeout: SupportsIndex = ...) -> int: ...
+    def _release_ordinal_query(self, handle: Any, /) -> _Enqueued: ...
+
+    # --- queries
+    def _query_path_list(self, path_list: SupportsIndex, /) -> int: ...
+    def _query(
+        self,
+        predicates: Iterable[tuple[_Attribute, SupportsIndex, Iterable[str]]] | None,
+        attributes: Iterable[SupportsIndex] | None,
+        /,
+    ) -> _Reserved:
+        """``predicates``: (attribute, operator, values) each; None or empty matches every prim."""
+    def _query_result(self, query: Any, timeout: SupportsIndex = ...) -> tuple[list[int], int, int]:
+        """``(attribute tokens, total prim count, handle of all)``; the native result is released already."""
+    def _release_query(self, query: Any, /) -> _Enqueued: ...
+
+    # --- reading
+    def _read(
+        self, query: Any, tokens: Iterable[SupportsIndex], start: SupportsIndex | None, end: SupportsIndex, /
+    ) -> _Reserved: ...
+    def _fetch_read(self, read: Any, timeout: SupportsIndex, cls: type[_GroupT], /) -> _GroupT | None:
+        """The next group as an instance of ``cls`` (``__init__`` is not called); None after the last one."""
+    def _release_read(self, read: Any, /) -> _Enqueued: ...
+    def _release_group(self, group: object, /) -> None:
+        """Claims a ``Group`` and gives it back, rolling the claim back on failure. Also takes the raw 120 bytes, or an
+        object that has them as ``.raw``."""
+
+    # --- mapping
+    def _map(
+        self,
+        query: Any,
+        attribute: _Attribute,
+        ordinal: SupportsIndex,
+        prim_mode: SupportsIndex,
+        dtype: tuple[int, int, int] | None,
+        semantic: SupportsIndex,
+        element_sizes: Iterable[SupportsIndex] | None,
+        initial: SupportsIndex,
+        /,
+    ) -> _Reserved:
+        """``dtype``: (code, bits, lanes), None takes the column's; ``initial``: 0 current, 1 zero, 2 discard."""
+    def _fetch_map(self, mapping: Any, timeout: SupportsIndex, cls: type[_GroupT], /) -> _GroupT | None: ...
+    def _unmap_group(
+        self, mapping: Any, group: object, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, /
+    ) -> _Enqueued:
+        """``commit``: 0 adopt, 1 auto. A ``Group`` is claimed, rolled back when the call is refused."""
+    def _unmap(self, mapping: Any, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, /) -> _Enqueued:
+        """Also ends every group fetched from the session."""
+    def _abort(self, mapping: Any, /) -> None: ...
+
+    # --- scenes
+    def _clone(self, source: str, targets: Iterable[str], ordinal: SupportsIndex, /) -> _Enqueued: ...
+
+    # --- path dictionary
+    def _intern_tokens(self, strings: Iterable[str], /) -> list[int]: ...
+    def _token_strings(self, tokens: Iterable[SupportsIndex], /) -> list[str]: ...
+    def _intern_paths(self, strings: Iterable[str], /) -> list[int]: ...
+    def _path_strings(self, paths: Iterable[SupportsIndex], /) -> list[str]: ...
+    def _list_from_paths(self, paths: Iterable[SupportsIndex], /) -> int: ...
+    def _list_from_strings(self, strings: Iterable[str], /) -> int: ...
+    def _list_add(self, path_list: SupportsIndex, /) -> None: ...
+    def _list_release(self, path_list: SupportsIndex, /) -> None: ...
+    def _list_count(self, path_list: SupportsIndex, /) -> int: ...
+    def _list_paths(self, path_list: SupportsIndex, /) -> list[int]: ...
+
+    # --- counters
+    def counters(self) -> dict[str, int]: ...
+
+@final
+class Operation:
+    """One enqueued call: accepted (``status == 0``), or refused with the reason in ``error_message()``."""
+
+    def __init__(self, stage: Stage, status: SupportsIndex, op_id: SupportsIndex, keepalive: object = None) -> None: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def op_id(self) -> int: ...
+    @property
+    def ok(self) -> bool: ...
+    def error_message(self) -> str: ...
+    def wait(self, timeout: SupportsIndex = ...) -> None: ...
+    def done(self) -> bool: ...
+
+class Group:
+    """Base of ReadGroup (from 120 raw bytes) and MapGroup (88). Numbers stay readable after release; everything that
+    leads to the payload raises INVALID_HANDLE then."""
+
+    def __init__(self, raw: Any, stage: Stage | None = None) -> None: ...
+    @property
+    def stage(self) -> Stage | None: ...
+    @property
+    def released(self) -> bool: ...
+    @property
+    def prim_list(self) -> int: ...
+    @property
+    def prim_offset(self) -> int: ...
+    @property
+    def prim_count(self) -> int: ...
+    @property
+    def has_prim_index_map(self) -> bool: ...
+    @property
+    def tensor_count(self) -> int: ...
+    @property
+    def data_count(self) -> int: ...
+    @property
+    def has_data_index_map(self) -> bool: ...
+    @property
+    def attribute_write_floor_ordinal(self) -> int: ...
+    @property
+    def layout_generation(self) -> int: ...
+    # read groups only (AttributeError on a map group)
+    @property
+    def attribute(self) -> int: ...
+    @property
+    def ordinal(self) -> int: ...
+    @property
+    def is_delete(self) -> bool: ...
+    @property
+    def is_array(self) -> bool: ...
+    @property
+    def semantic(self) -> int: ...
+    def prim_index(self, local: SupportsIndex) -> int: ...
+    def data_row_index(self, local: SupportsIndex) -> int: ...
+    def dlpack(self, index: SupportsIndex, *, readonly: bool = ...) -> ManagedDLTensor:
+        """``readonly`` is True by default for a read group, False for a map group."""
+    def _raw(self) -> bytes:
+        """The C structure, 120 or 88 bytes."""
+    def _tensor_address(self, index: SupportsIndex, /) -> int:
+        """Address of DLTensor ``index``; valid while the group is unreleased or a ``_hold`` of it lives."""
+    def _hold(self, index: SupportsIndex, /) -> object:
+        """Keeps the descriptors and the bytes of tensor ``index`` alive for as long as the returned object lives."""
+    def _buffer(self, index: SupportsIndex, readonly: bool, /) -> Buffer:
+        """Tensor ``index`` as a flat buffer of base elements that keeps its bytes alive. ``ValueError`` where no struct
+        code names the element type, ``NotImplementedError`` where the tensor is not in host memory."""
+    def _prim_index_buffer(self) -> Buffer | None:
+        """The prim index map as a read-only buffer of uint32; None where the prims are a range."""
+    def _data_index_buffer(self) -> Buffer | None:
+        """The data index map as a read-only buffer of uint32; None where element i is row i."""
+    def _claim_release(self) -> None:
+        """Mark as released without giving anything back; INVALID_HANDLE when it is already."""
+    def _unclaim_release(self) -> None: ...
+
+@final
+class Buffer:
+    """Bytes of a column through the buffer protocol. A read-only one never gives a writable view."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __len__(self) -> int: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def readonly(self) -> bool: ...
+    @property
+    def format(self) -> str: ...
+
+class ManagedDLTensor:
+    """A tensor that DLPack consumers can take."""
+
+    __dlpack_c_exchange_api__: Final[object]
+    def __init__(
+        self,
+        dl_tensor: DLTensor,
+        manager_ctx: object,
+        deleter_callback: Callable[[Any], object] | None = None,
+        readonly: bool = True,
+    ) -> None: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> DLDataType: ...
+    @property
+    def data(self) -> int | None: ...
+    @property
+    def device(self) -> DLDevice: ...
+    @property
+    def raw_dltensor(self) -> DLTensor: ...
+    @property
+    def readonly(self) -> bool: ...
+    def numpy(self) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+@final
+class ImportedTensor:
+    """Owner of a consumed capsule: calls the producer's deleter once, when it dies."""
+
+def consume_dlpack(
+    obj: object, stream: object = None
+) -> tuple[tuple[int, int, int, int, int, int, tuple[int, ...], tuple[int, ...] | None, int, int], ImportedTensor]:
+    """Take ``obj`` through ``__dlpack__``: ``((data, device type, device id, code, bits, lanes, shape, strides or None,
+    byte offset, flags), owner)``. Lanes outside 1..255 are refused before the capsule is consumed."""
+
+def initialize(hierarchy_model: SupportsIndex | None = None) -> None:
+    """Take one reference on the process state, with a default hierarchy model where one is given."""
+
+def shutdown() -> None:
+    """Give one such reference back."""
+
+def library_version() -> tuple[int, int, int]: ...
+def process_counters() -> dict[str, int]: ...
+def trim_memory() -> None:
+    """Give pooled buffers back to the operating system."""
+
+def set_log_callback(
+    callback: Callable[[int, float, str], object] | None,
+    severity: SupportsIndex = 0,
+    channel_filter: str | None = None,
+) -> None: ...
+def flush_log(timeout: SupportsIndex = ...) -> bool: ...
+def _end_log() -> None:
+    """Drop the log callback; registered with atexit, since the dispatcher must not call into a dying interpreter."""
+
+def _mark_forked() -> None:
+    """This process is a forked child; registered with os.register_at_fork."""

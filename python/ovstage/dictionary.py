@@ -1,0 +1,235 @@
+"""Names as numbers: tokens, prim paths, and reference-counted lists of paths.
+
+Tokens and paths live as long as the stage they were interned through; equal strings give equal handles. A path list is
+created with one reference, which its ``PathList`` owns and must give back. What Python answers for is kept per handle
+in the stage's ``_path_list_refs``, so that every wrapper over a stage and a plain-int copy of a list agree about it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ovstage import guard, leak
+from ovstage.errors import OVX_API_ERROR, OvstageError, OvxError
+
+if TYPE_CHECKING:
+    from ovstage.stage import Stage
+
+__all__ = ["PathDictionary", "PathList"]
+
+
+class References:
+    """The references to one path list that Python code still has to give back.
+
+    Each is a token in a list, because popping a token is atomic: two threads cannot give back the same one, and there
+    is no lock for a fork to leave held.
+    """
+
+    __slots__ = ("added", "owner")
+
+    def __init__(self) -> None:
+        self.owner: list[None] = []
+        self.added: list[None] = []
+
+
+def _give_back(stage: Stage, handle: int, references: References, *order: list[None]) -> bool:
+    """Release one reference, the first that ``order`` still has. False when it has none."""
+    for tokens in order:
+        try:
+            tokens.pop()
+        except IndexError:
+            continue
+        try:
+            stage._list_release(handle)
+        except BaseException:
+            tokens.append(None)
+            raise
+        if not references.owner and not references.added:
+            stage._path_list_refs.pop(handle, None)
+        return True
+    return False
+
+
+class PathList(int):
+    """The handle of a path list, and the owner of the reference it was created with.
+
+    It is an ``int`` in every respect but ``repr``; copies, pickles and arithmetic give plain ints that own nothing.
+    Release it with ``release()``, by leaving its ``with`` block or with ``PathDictionary.destroy_path_list``; dropped
+    without, the reference is given back with a ``ResourceWarning``.
+    """
+
+    _references = References()  # one that PathDictionary did not make owns nothing
+    _stage: Callable[[], Stage | None] = staticmethod(lambda: None)
+
+    @property
+    def released(self) -> bool:
+        """Whether the reference from creation has been given back."""
+        return not self._references.owner
+
+    def release(self) -> None:
+        """Give back the reference from creation; ``OvxError`` when that has happened already."""
+        self._release(self._references.owner)
+
+    def _release(self, *order: list[None]) -> None:
+        stage = self._stage()
+        if stage is None or not stage.alive:
+            raise OvxError(OVX_API_ERROR, f"the Stage of path list {int(self)} has been destroyed")
+        if not _give_back(stage, int(self), self._references, *order):
+            raise OvxError(OVX_API_ERROR, f"path list {int(self)} has already been released")
+
+    def __enter__(self) -> PathList:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.released:
+            return
+        try:
+            self.release()
+        except OvxError:
+            if error is None:
+                raise
+
+    def __del__(self) -> None:
+        stage = self._stage()
+        if stage is None or self.released or not stage._usable:
+            return
+        try:
+            leaked = _give_back(stage, int(self), self._references, self._references.owner)
+        except (OvxError, OvstageError):
+            return
+        if leaked:
+            leak.warn(f"PathList {int(self)} was garbage-collected without release()")
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)
+
+    __str__ = int.__repr__
+
+    def __repr__(self) -> str:
+        return f"PathList({int(self)}, {'released' if self.released else 'owned'})"
+
+
+def _minted(stage: Stage, handle: int) -> PathList:
+    references = stage._path_list_refs[handle] = References()
+    references.owner.append(None)
+    made = PathList(handle)
+    made._references, made._stage = references, weakref.ref(stage)
+    return made
+
+
+class PathDictionary:
+    """Interns names and makes path lists.
+
+    Over a stage it uses that stage's dictionary; without one it makes a private stage and destroys it with itself.
+    Several wrappers over one stage are interchangeable. Closing a wrapper leaves the stage, its tokens and the lists
+    made through it as they are. Calls are safe from any thread. Failures of the dictionary are ``OvxError``; a string
+    that is not a ``str`` is a ``TypeError``.
+    """
+
+    def __init__(self, stage: Stage | None = None) -> None:
+        self._stage: Stage | None = None
+        self._private = stage is None
+        if stage is None:
+            from ovstage.stage import Stage
+
+            stage = Stage("path dictionary")
+        self._stage = stage
+
+    def destroy(self) -> None:
+        """Close this wrapper. May be called again."""
+        stage, self._stage = self._stage, None
+        if stage is not None and self._private:
+            stage.destroy()
+
+    def __enter__(self) -> PathDictionary:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
+
+    def __del__(self) -> None:
+        if getattr(self, "_stage", None) is not None:
+            try:
+                self.destroy()
+            except OvstageError:
+                return
+
+    # --- names ---
+
+    def intern_token(self, string: str) -> int:
+        """The token of a non-empty string."""
+        return self._live()._intern_tokens((string,))[0]
+
+    def intern_tokens(self, strings: Sequence[str]) -> list[int]:
+        """The tokens of many strings, in one call: all of them are interned, or none."""
+        return self._live()._intern_tokens(strings)
+
+    def token_to_string(self, token: int) -> str:
+        """The string of a token; token 0 is the empty string."""
+        return self._live()._token_strings((token,))[0]
+
+    def intern_path(self, path: str) -> int:
+        """The handle of a prim path: ``/``, or absolute without trailing slash, empty, ``.`` or ``..`` components."""
+        return self._live()._intern_paths((path,))[0]
+
+    def intern_paths(self, paths: Sequence[str]) -> list[int]:
+        """The handles of many prim paths, in one call: all of them are interned, or none."""
+        return self._live()._intern_paths(paths)
+
+    def path_to_string(self, primpath: int) -> str:
+        """The text of a prim path."""
+        return self._live()._path_strings((primpath,))[0]
+
+    # --- path lists ---
+
+    def create_path_list(self, primpaths: Sequence[int]) -> PathList:
+        """A new list of interned paths. Every call makes a handle of its own, for equal input too."""
+        stage = self._live()
+        return _minted(stage, stage._list_from_paths(primpaths))
+
+    def create_path_list_from_strings(self, paths: Sequence[str]) -> PathList:
+        """A new list of paths given as text."""
+        stage = self._live()
+        return _minted(stage, stage._list_from_strings(paths))
+
+    def add_path_list_reference(self, path_list: int) -> None:
+        """Take one more reference, which the caller gives back with ``destroy_path_list``."""
+        stage, handle = self._live(), guard.uint64(path_list, "path_list")
+        stage._list_add(handle)
+        stage._path_list_refs.setdefault(handle, References()).added.append(None)
+
+    def destroy_path_list(self, path_list: int) -> None:
+        """Give back one reference.
+
+        A ``PathList`` gives back its own first and an added one when that is gone; a plain int gives back an added one
+        first and the owner's when there is none. A list that Python has no record of goes to the dictionary as it is.
+        """
+        stage, handle = self._live(), guard.uint64(path_list, "path_list")
+        if isinstance(path_list, PathList):
+            path_list._release(path_list._references.owner, path_list._references.added)
+            return
+        tracked = stage._path_list_refs.get(handle)
+        if tracked is None or not _give_back(stage, handle, tracked, tracked.added, tracked.owner):
+            stage._list_release(handle)
+
+    def path_list_count(self, path_list: int) -> int:
+        """How many paths a list has."""
+        return self._live()._list_count(path_list)
+
+    def get_paths(self, path_list: int) -> list[int]:
+        """The paths of a list, in order."""
+        return self._live()._list_paths(path_list)
+
+    def get_path_strings(self, path_list: int) -> list[str]:
+        """The paths of a list as text, in order."""
+        stage = self._live()
+        return stage._path_strings(stage._list_paths(path_list))
+
+    def _live(self) -> Stage:
+        stage = self._stage
+        if stage is None or not stage.alive:
+            what = "PathDictionary" if stage is None else "Stage of this PathDictionary"
+            raise OvxError(OVX_API_ERROR, f"the {what} has been destroyed")
+        return stage

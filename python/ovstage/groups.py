@@ -1,0 +1,154 @@
+"""What a read serves and what a map lends: the values of one attribute for some prims, as tensors.
+
+Arrays and DLPack exports hold the memory they show. They stay valid after the group is released, after the unmap, and
+after the stage is closed; only the group's own accessors end then, with ``INVALID_HANDLE``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+from ovstage import leak
+from ovstage._load import native
+from ovstage.dlpack import DLTensor, row_bytes
+from ovstage.enums import AttributeSemantic
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.layout import MapGroupStruct, ReadGroupStruct
+from ovstage.values import AttributeMeta
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ovstage._native import ManagedDLTensor
+    from ovstage.stage import Stage
+else:
+    ManagedDLTensor = native.ManagedDLTensor
+
+__all__ = ["ManagedDLTensor", "MapGroup", "ReadGroup"]
+
+
+class _Group(native.Group):
+    """What read and map groups share. Rows are found through ``data_row_index``, prims through ``prim_index``."""
+
+    _readonly = True
+
+    @property
+    def meta(self) -> AttributeMeta:
+        """Write floor and layout generation of the column as served."""
+        return AttributeMeta(self)
+
+    def tensor(self, index: int) -> DLTensor:
+        """The descriptor of tensor ``index``: ndim 1, all lanes in the dtype, strides null, byte offset 0.
+
+        It is a copy whose memory stays valid as long as the copy lives. Raises ``IndexError`` out of range.
+        """
+        tensor = DLTensor.from_buffer_copy(ctypes.string_at(self._tensor_address(index), ctypes.sizeof(DLTensor)))
+        tensor._owner = self._hold(index)
+        tensor._extent = math.prod(tensor.shape_tuple) * row_bytes(tensor.dtype)
+        return tensor
+
+    def array(self, index: int, shaped: bool = False) -> npt.NDArray[Any]:
+        """The elements of tensor ``index`` as NumPy sees them, without a copy: flat, lanes multiplied in.
+
+        With ``shaped=True`` one row per data row, ``(N, L)``. Read-only and for good in a read group, writable in a map
+        group. Raises ``ValueError`` for an element type that NumPy lacks (bfloat16, float8): pass those on by
+        ``dlpack(index)``; ``IndexError`` out of range.
+        """
+        import numpy as np
+
+        flat = np.asarray(self._buffer(index, self._readonly))
+        return flat.reshape(-1, DLTensor.from_address(self._tensor_address(index)).dtype.lanes) if shaped else flat
+
+    def prim_indices(self) -> npt.NDArray[np.uint32]:
+        """``prim_index`` of every prim of the group, as an array."""
+        import numpy as np
+
+        table = self._prim_index_buffer()
+        if table is None:
+            return np.arange(self.prim_offset, self.prim_offset + self.prim_count, dtype=np.uint32)
+        return np.asarray(table)
+
+    def data_rows(self) -> npt.NDArray[np.uint32]:
+        """``data_row_index`` of every prim of the group, as an array."""
+        import numpy as np
+
+        table = self._data_index_buffer()
+        if table is None:
+            return np.arange(self.data_count, dtype=np.uint32)
+        return np.asarray(table)
+
+    def _held(self) -> object:
+        return self._hold(0) if self.tensor_count and not self.released else None
+
+
+class ReadGroup(_Group):
+    """Sealed values of one attribute. Release it when done: with ``with``, ``release()`` or ``Stage.release_group``.
+
+    Dropped without, it is released by its finaliser, followed by a ``ResourceWarning``. A group never keeps writers
+    from writing.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def stage(self) -> Stage | None: ...
+
+    @property
+    def semantic(self) -> AttributeSemantic:
+        """What the values mean."""
+        return AttributeSemantic(super().semantic)
+
+    @property
+    def raw(self) -> ReadGroupStruct:
+        """A copy of the C structure, which keeps the memory behind its pointers alive."""
+        raw = ReadGroupStruct.from_buffer_copy(self._raw())
+        raw._owner = self._held()
+        return raw
+
+    def release(self) -> None:
+        """Give the group back. Arrays and exports made from it stay valid; a second release is ``INVALID_HANDLE``."""
+        if self.stage is None:
+            raise OvstageError(ErrorCode.INVALID_HANDLE, "this ReadGroup has no Stage; use Stage.release_group(group)")
+        self.stage._release_group(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.released:
+            return
+        try:
+            self.release()
+        except OvstageError:
+            if error is None:
+                raise
+
+    def __del__(self) -> None:
+        if self.released or self.stage is None or not self.stage._usable:
+            return
+        try:
+            self.stage._release_group(self)
+        except OvstageError:
+            return
+        leak.warn(f"ReadGroup of attribute {self.attribute} was garbage-collected without release()")
+
+
+class MapGroup(_Group):
+    """Writable values of one attribute, committed when their map is unmapped.
+
+    The buffer starts as ``map_attribute(initial=...)`` says. After its commit, and after an abort, the payload
+    accessors raise ``INVALID_HANDLE``; arrays and exports made before stay valid memory that no longer belongs to the
+    stage.
+    """
+
+    _readonly = False
+
+    @property
+    def raw(self) -> MapGroupStruct:
+        """A copy of the C structure, which keeps the memory behind its pointers alive."""
+        raw = MapGroupStruct.from_buffer_copy(self._raw())
+        raw._owner = self._held()
+        return raw

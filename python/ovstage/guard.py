@@ -1,0 +1,101 @@
+"""Argument guards for what does not go straight to the extension, which judges its own arguments by the same rules.
+
+Integers go through ``operator.index``: ``bool``, enum members, NumPy integers and 0-d integer arrays pass; floats (5.0
+too), strings and ``None`` are a ``TypeError`` that names the argument. A number that does not fit is a ``ValueError``.
+Arguments are judged before anything is changed or consumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from operator import index
+from typing import TypeVar
+
+from ovstage.errors import ErrorCode, OvstageError
+
+__all__ = ["OVSTAGE_TIMEOUT_INFINITE", "TIMEOUT_INFINITE"]
+
+Kind = TypeVar("Kind", bound=IntEnum)
+
+TIMEOUT_INFINITE = 2**64 - 1
+"""Wait until the answer is there. Every other timeout is a number of nanoseconds; 0 polls."""
+
+OVSTAGE_TIMEOUT_INFINITE = TIMEOUT_INFINITE
+"""The same, under the name that the C interface gives it."""
+
+
+def integer(value: object, name: str) -> int:
+    """An integer of any size."""
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {_shown(value)}") from None
+
+
+def uint64(value: object, name: str) -> int:
+    """An integer in 0 .. 2**64-1."""
+    number = integer(value, name)
+    if number < 0:
+        raise ValueError(f"{name} must be non-negative, got {number}")
+    if number >> 64:
+        raise ValueError(f"{name} must fit in uint64, got {number}")
+    return number
+
+
+def int32(value: object, name: str) -> int:
+    """An integer in -2**31 .. 2**31-1: the range of an enum that may grow members this package does not know."""
+    number = integer(value, name)
+    if not -(2**31) <= number < 2**31:
+        raise ValueError(f"{name} must fit in int32, got {number}")
+    return number
+
+
+def ordinal(value: object, name: str = "ordinal") -> int:
+    """An ordinal: the application's own count of ticks, 0 .. 2**64-1."""
+    return uint64(value, name)
+
+
+def timeout(value: object) -> int:
+    """A timeout in nanoseconds."""
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"timeout must be an int, a number of nanoseconds, got {_shown(value)}") from None
+    if number < 0:
+        raise ValueError(f"timeout must be non-negative, got {number}; pass TIMEOUT_INFINITE to wait without a limit")
+    return uint64(number, "timeout")
+
+
+def member(value: object, enum: type[Kind], name: str) -> Kind:
+    """A declared member of an enum, given as itself or as its value."""
+    number = integer(value, name)
+    try:
+        return enum(number)
+    except ValueError:
+        members = ", ".join(f"{item.name}={item.value}" for item in enum)
+        raise ValueError(f"{name} must be a valid {enum.__name__} ({members}), got {number}") from None
+
+
+def string(value: object, name: str) -> str:
+    """A real string."""
+    if not isinstance(value, str):
+        raise TypeError(f"expected str for {name}, got {_shown(value)}")
+    return value
+
+
+def choice(value: object, words: Sequence[str], name: str) -> int:
+    """The position of a word among the words an option knows."""
+    if isinstance(value, str) and value in words:
+        return words.index(value)
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {_shown(value)}")
+
+
+def unsupported(call: str) -> OvstageError:
+    """The answer of a call whose work this build does not do."""
+    return OvstageError(ErrorCode.NOT_SUPPORTED, f"{call} is not supported by this build of ovstage")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"

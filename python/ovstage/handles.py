@@ -1,0 +1,233 @@
+"""What a stage hands out for work under way: queries, reads, maps and the rest.
+
+Every handle is open until it is released (a map: until it is unmapped or aborted). A ``with`` block does that and waits
+for it. A handle dropped while still open is released by its finaliser, followed by a ``ResourceWarning``. Handles may
+be used from any thread; of two threads that release one, the second gets ``INVALID_HANDLE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
+
+from ovstage import guard, leak
+from ovstage._load import native
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.groups import MapGroup, ReadGroup
+from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.values import HierarchyResult, QueryResult
+
+if TYPE_CHECKING:
+    from ovstage._native import Operation
+    from ovstage.stage import Stage
+else:
+    Operation = native.Operation
+
+__all__ = ["Hierarchy", "Map", "Operation", "OrdinalQuery", "Query", "Read"]
+
+
+class Handle:
+    """A numbered native object, the stage it belongs to, and the operation that opens it."""
+
+    _ended = "released"
+    _ending = "release()"
+
+    def __init__(self, stage: Stage, handle: int, op: Operation | None) -> None:
+        self.handle = handle
+        self.op = op
+        self._stage = stage
+        self._open = [None]  # one token; popping it is atomic, so that only one thread can end the handle
+
+    def wait(self, timeout: int = TIMEOUT_INFINITE) -> None:
+        """Wait until the handle is open, and raise ``OvstageError`` when that failed. Waiting first is optional."""
+        if self.op is None:
+            guard.timeout(timeout)
+        else:
+            self.op.wait(timeout)
+
+    def __int__(self) -> int:
+        return self.handle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not self._open or not self.handle:
+            return
+        try:
+            self._end().wait()
+        except OvstageError:
+            if error is None:
+                raise
+
+    def __del__(self) -> None:
+        if not getattr(self, "_open", None) or not self.handle:
+            return
+        if not self._stage._usable:
+            return
+        try:
+            self._drop()
+        except OvstageError:
+            return
+        leak.warn(f"{type(self).__name__} {self.handle} was garbage-collected without {self._ending}")
+
+    def _ensure_active(self) -> None:
+        """Raise unless the handle can be used; the stage calls it on every handle it is given."""
+        if not self._open:
+            raise OvstageError(ErrorCode.INVALID_HANDLE, f"{type(self).__name__} {self.handle} has been {self._ended}")
+        if not self.handle:
+            reason = self.op.error_message() if self.op is not None else ""
+            raise OvstageError(ErrorCode.INVALID_HANDLE, f"{type(self).__name__} was never opened: {reason}")
+
+    def _claim(self) -> None:
+        """Take the handle out of use, before the native call that ends it."""
+        self._ensure_active()
+        try:
+            self._open.pop()
+        except IndexError:
+            self._ensure_active()
+
+    def _reopen(self) -> None:
+        """Undo a claim, because the native call was refused."""
+        self._open.append(None)
+
+    def _end(self) -> Operation:
+        raise NotImplementedError
+
+    def _drop(self) -> None:
+        """What a finaliser does instead of the user, without waiting for it."""
+        self._end()
+
+
+class Query(Handle):
+    """The prims that writes, reads and maps of a call address, in a fixed order."""
+
+    def __init__(self, stage: Stage, handle: int, op: Operation | None, path_list: int | None = None) -> None:
+        super().__init__(stage, handle, op)
+        self._path_list = path_list  # kept alive, not owned: whoever created the list still releases it
+
+    def result(self, timeout: int = TIMEOUT_INFINITE) -> QueryResult:
+        """What the query matched. Raises ``OvstageError``, with code ``TIMEOUT`` when it is not there in time."""
+        return self._stage.fetch_query_result(self, timeout)
+
+    def release(self) -> Operation:
+        """Let the query go, after the operations that use it."""
+        return self._stage.release_query(self)
+
+    _end = release
+
+
+class Read(Handle):
+    """A snapshot of sealed values, fetched group by group. Groups outlive the read that they came from."""
+
+    def fetch_next(self, timeout: int = TIMEOUT_INFINITE) -> ReadGroup | None:
+        """The next group, ``None`` after the last. The caller releases it."""
+        return self._stage.fetch_read_next(self, timeout)
+
+    def groups(self, timeout: int = TIMEOUT_INFINITE) -> Iterator[ReadGroup]:
+        """Every remaining group. The caller releases each."""
+        while (group := self.fetch_next(timeout)) is not None:
+            yield group
+
+    def release(self) -> Operation:
+        """Let the read go. Groups already fetched stay valid."""
+        return self._stage.release_read(self)
+
+    _end = release
+
+
+class OrdinalQuery(Handle):
+    """A question whose answer is an ordinal."""
+
+    def fetch(self, timeout: int = TIMEOUT_INFINITE) -> int:
+        """The ordinal."""
+        return self._stage.fetch_ordinal(self, timeout)
+
+    def release(self) -> Operation:
+        """Let the question go."""
+        return self._stage.release_ordinal_query(self)
+
+    _end = release
+
+
+class Hierarchy(Handle):
+    """A question about the relatives of prims."""
+
+    def result(self) -> HierarchyResult:
+        """The answer; ``wait()`` first."""
+        return self._stage.fetch_hierarchy_result(self)
+
+    def release(self) -> Operation:
+        """Let the question go."""
+        return self._stage.release_hierarchy(self)
+
+    _end = release
+
+
+class Map(Handle):
+    """Writable buffers for the values of one attribute at one ordinal, fetched group by group.
+
+    Leaving its ``with`` block commits every group; leaving it by an exception, ``abort()`` and dropping the map write
+    nothing of what is not committed yet. The groups' accessors end with their commit. Arrays made from them stay valid
+    memory for good, detached from the stage: a later write through one changes nothing that was committed.
+
+    ``commit`` chooses how a buffer that fills a whole column becomes the column's storage. ``"auto"`` hands it over as
+    it is when no array or export of it is alive, and moves its memory pages out from under those that are. ``"adopt"``
+    always hands it over as it is: the caller promises not to write through what is left.
+    """
+
+    _ended = "unmapped"
+    _ending = "unmap()"
+
+    def fetch_next(self, timeout: int = TIMEOUT_INFINITE) -> MapGroup | None:
+        """The next group to fill, ``None`` after the last."""
+        return self._stage.fetch_map_next(self, timeout)
+
+    def groups(self, timeout: int = TIMEOUT_INFINITE) -> Iterator[MapGroup]:
+        """Every remaining group."""
+        while (group := self.fetch_next(timeout)) is not None:
+            yield group
+
+    def unmap_group(
+        self, group: MapGroup, cuda_event: int | None = None, cuda_stream: int | None = None, *, commit: str = "auto"
+    ) -> Operation:
+        """Commit one group while the others are still being filled."""
+        return self._stage.unmap_group(self, group, cuda_event, cuda_stream, commit=commit)
+
+    def unmap(
+        self, cuda_event: int | None = None, cuda_stream: int | None = None, *, commit: str = "auto"
+    ) -> Operation:
+        """Commit what is not committed yet, fetched or not, and end the map.
+
+        ``cuda_event`` is waited for before the values are taken; it belongs to GPU buffers only.
+        """
+        return self._stage.unmap_attribute(self, cuda_event, cuda_stream, commit=commit)
+
+    def abort(self) -> None:
+        """End the map without writing what is not committed yet. A second call does nothing."""
+        if self._ended == "aborted":
+            return
+        self._claim()
+        try:
+            self._stage._abort(self.handle)
+        except BaseException:
+            self._reopen()
+            raise
+        self._ended = "aborted"
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not self._open:
+            return
+        if error is None:
+            self.unmap().wait()
+            return
+        try:
+            self.abort()
+        except OvstageError:
+            return  # the body's exception says more than that nothing was left to abort
+
+    def _end(self) -> Operation:
+        return self.unmap()
+
+    def _drop(self) -> None:
+        self.abort()

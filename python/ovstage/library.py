@@ -1,0 +1,48 @@
+"""What belongs to the process and not to one stage: version, counters, log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ovstage import guard
+from ovstage._load import native
+from ovstage.enums import LogSeverity
+from ovstage.guard import TIMEOUT_INFINITE
+
+__all__ = ["flush_log", "library_version", "process_counters", "set_log_callback"]
+
+
+def library_version() -> tuple[int, int, int]:
+    """The interface level of the native library, which this loads; a load that fails is a ``RuntimeError``."""
+    return native.library_version()
+
+
+def process_counters() -> dict[str, int]:
+    """What all stages of the process hold together; ``Stage.counters()`` has the same for one of them."""
+    return native.process_counters()
+
+
+def set_log_callback(
+    callback: Callable[[LogSeverity, float, str], object] | None,
+    severity: LogSeverity | int | None = None,
+    channel_filter: str | None = None,
+) -> None:
+    """Receive log records, or stop receiving them with ``None``. One callback per process, and a stage must be alive.
+
+    It is called as ``callback(severity, seconds_since_epoch, message)``, one record at a time, on a thread of its own;
+    what it raises is printed and otherwise ignored. Records below ``severity`` (default ``WARNING``) are dropped,
+    except where ``channel_filter``, a comma list of ``channel=level``, says otherwise.
+    """
+    threshold = guard.member(LogSeverity.WARNING if severity is None else severity, LogSeverity, "severity")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable or None, got {callback!r}")
+    native.set_log_callback(_typed(callback) if callback is not None else None, threshold, channel_filter or None)
+
+
+def flush_log(timeout: int = TIMEOUT_INFINITE) -> bool:
+    """Wait until every record so far was delivered. False when that took longer than ``timeout`` nanoseconds."""
+    return native.flush_log(guard.timeout(timeout))
+
+
+def _typed(callback: Callable[[LogSeverity, float, str], object]) -> Callable[[int, float, str], object]:
+    return lambda severity, timestamp, message: callback(LogSeverity(severity), timestamp, message)

@@ -1,0 +1,344 @@
+"""The stage: an in-process table whose rows are prims, whose columns are attributes, and whose clock is the caller's.
+
+Calls enqueue work and return at once with an ``Operation`` or a handle; waiting for it reports what went wrong. Every
+write carries an ordinal that the application chooses; the write floor seals ordinals; reads serve sealed values. All
+calls are safe from any thread, and blocking ones release the GIL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
+
+from ovstage import guard
+from ovstage._load import native
+from ovstage.dictionary import References
+from ovstage.dlpack import DLDataType
+from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode, Scope
+from ovstage.errors import OvstageError
+from ovstage.groups import MapGroup, ReadGroup
+from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.handles import Handle, Hierarchy, Map, Operation, OrdinalQuery, Query, Read
+from ovstage.values import (
+    Filter,
+    HierarchyComputationModelDesc,
+    HierarchyResult,
+    OrdinalRange,
+    Predicate,
+    QueryResult,
+    StageConfig,
+)
+
+__all__ = ["Stage"]
+
+Kind = TypeVar("Kind", bound=Handle)
+
+_COMMIT = ("adopt", "auto")
+_INITIAL = ("current", "zero", "discard")
+
+
+class Stage(native.Stage):
+    """One stage. ``name`` is for diagnostics; ``config`` holds settings that live with the process.
+
+    Handle arguments (``query``, ``read``, ``mapping``, ``ordinal_query``) take the object or its number. ``attribute``
+    takes a name or its token; lists of attributes take tokens, ``delete_attributes`` names too.
+
+    A wrong argument is a ``TypeError`` or ``ValueError`` of the call. What the stage itself refuses shows in the
+    ``status`` of the returned operation, or of the returned handle's ``op``, and is raised by waiting for it; the
+    ``fetch_`` calls and ``query_from_path_list`` raise ``OvstageError`` themselves. After ``destroy()`` every call
+    raises ``OvstageError`` with code ``INVALID_HANDLE``.
+
+    ``write_attribute`` and ``write_attributes`` come from the extension: arrays go straight from the caller to the
+    column. Payloads are NumPy arrays, DLPack producers or ``DLTensor``s; a list means one tensor per data row of an
+    array column. Fixed-size columns take one row per prim, ``(N, 3)`` or ``(N,)`` with three lanes. The returned
+    ``Operation`` keeps the payload alive until it is done.
+    """
+
+    _configured = False
+
+    def __init__(self, name: str | None = None, config: StageConfig | None = None) -> None:
+        if config is not None and not isinstance(config, StageConfig):
+            raise TypeError(f"config must be a StageConfig or None, got {config!r}")
+        self._path_list_refs: dict[int, References] = {}
+        self._process = os.getpid()
+        if config is not None:
+            native.initialize(config.hierarchy_model())
+            self._configured = True
+        try:
+            super().__init__(name)
+        except BaseException:
+            self._forget_config()
+            raise
+
+    @staticmethod
+    def get_version() -> tuple[int, int, int]:
+        """The interface level of the native library."""
+        return native.library_version()
+
+    def destroy(self) -> None:
+        """Close the stage: pending operations finish, open maps are aborted, everything else stays valid memory.
+
+        May be called again. A failure raises and keeps the stage, so that it can be tried again.
+        """
+        super().destroy()
+        self._forget_config()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
+
+    def __del__(self) -> None:
+        try:
+            self.destroy()
+        except OvstageError:
+            return
+
+    @property
+    def _usable(self) -> bool:
+        """Whether finalisers can give things back: not after destroy, nor in a process forked from this one."""
+        return self.alive and self._process == os.getpid()
+
+    def _forget_config(self) -> None:
+        if self._configured:
+            self._configured = False
+            native.shutdown()
+
+    # --- queries ---
+
+    def query(self, filter: Filter | None = None, attrs: Sequence[int] | None = None) -> Query:
+        """Select the prims that satisfy a filter, ``None`` for all of them, as of the latest executed state.
+
+        ``attrs`` limits which attributes the result reports. A filter that cannot be served shows in ``query.op``.
+        """
+        if filter is not None and not isinstance(filter, Filter):
+            raise TypeError(f"filter must be a Filter or None, got {filter!r}")
+        conditions = [_predicate(item).condition() for item in filter.predicates] if filter is not None else None
+        return self._reserved(Query, self._query(conditions, attrs))
+
+    def query_from_path_list(self, path_list: int) -> Query:
+        """Select the prims of a path list, in its order, whether they exist yet or not. Answers at once."""
+        return Query(self, self._query_path_list(path_list), None, path_list)
+
+    def fetch_query_result(self, query: Query | int, timeout: int = TIMEOUT_INFINITE) -> QueryResult:
+        """What a query matched."""
+        return QueryResult(*self._query_result(query, timeout))
+
+    def release_query(self, query: Query | int) -> Operation:
+        """Let a query go, after the operations that use it."""
+        return self._end(query, self._release_query, keepalive=getattr(query, "_path_list", None))
+
+    # --- reads ---
+
+    def read_attributes(self, query: Query | int, attrs: Sequence[int], ordinal_range: OrdinalRange) -> Read:
+        """Open a snapshot of sealed values.
+
+        An attribute that no queried prim has contributes no group. A prim that has been written at or below the end of
+        the range, but has no sealed value yet, fails the read with ``WRITE_FLOOR_VIOLATION``. Neither the read nor its
+        groups keep writers from writing.
+        """
+        if not isinstance(ordinal_range, OrdinalRange):
+            raise TypeError(f"ordinal_range must be an OrdinalRange, got {ordinal_range!r}")
+        return self._reserved(Read, self._read(query, attrs, *ordinal_range.bounds()))
+
+    def fetch_read_next(self, read: Read | int, timeout: int = TIMEOUT_INFINITE) -> ReadGroup | None:
+        """The next group of a read, ``None`` after the last."""
+        return self._fetch_read(read, timeout, ReadGroup)
+
+    def release_group(self, group: Any) -> None:
+        """Give a ``ReadGroup`` back, or any object that has the structure of one as ``raw``. Answers at once."""
+        self._release_group(group)
+
+    def release_read(self, read: Read | int) -> Operation:
+        """Let a read go. Its groups stay valid."""
+        return self._end(read, self._release_read)
+
+    # --- deletes and clones ---
+
+    def delete_attributes(self, query: Query | int, attributes: Sequence[int | str], ordinal: int) -> Operation:
+        """Delete attributes of the queried prims, or the prims themselves with an empty list."""
+        return self._operation(self._delete(query, attributes, ordinal))
+
+    def clone(self, source_path: str, target_paths: Sequence[str], ordinal: int) -> None:
+        """Copy a prim and everything below it to each target, and wait for it."""
+        self.clone_async(source_path, target_paths, ordinal).wait()
+
+    def clone_async(self, source_path: str, target_paths: Sequence[str], ordinal: int) -> Operation:
+        """Copy a prim and everything below it to each target. A target that exists fails the operation."""
+        return self._operation(self._clone(source_path, target_paths, ordinal))
+
+    # --- maps ---
+
+    def map_attribute(
+        self,
+        query: Query | int,
+        attribute: int | str,
+        ordinal: int,
+        *,
+        prim_mode: PrimMode | int = PrimMode.UPSERT,
+        dtype: DLDataType | None = None,
+        semantic: AttributeSemantic | int = 0,
+        element_sizes: Sequence[int] | None = None,
+        initial: str = "current",
+    ) -> Map:
+        """Borrow buffers to write one attribute into directly.
+
+        ``dtype`` is needed to create a column and otherwise confirms it; ``element_sizes``, for array columns, gives
+        the number of elements of each prim. ``initial`` says what the buffers start with: ``"current"`` the value of
+        each prim (zeros where it has none), ``"zero"``, or ``"discard"``, unspecified, for callers that fill
+        everything: such a map of a whole column costs no copy at any size. Several maps may be open; what they write
+        applies in the order of their unmaps.
+        """
+        if dtype is not None and not isinstance(dtype, DLDataType):
+            raise TypeError(f"dtype must be a DLDataType or None, got {dtype!r}")
+        row = (dtype.code, dtype.bits, dtype.lanes) if dtype is not None else None
+        start = guard.choice(initial, _INITIAL, "initial")
+        answer = self._map(query, attribute, ordinal, prim_mode, row, semantic, element_sizes, start)
+        return self._reserved(Map, answer)
+
+    def fetch_map_next(self, mapping: Map | int, timeout: int = TIMEOUT_INFINITE) -> MapGroup | None:
+        """The next group of a map to fill, ``None`` after the last."""
+        return self._fetch_map(mapping, timeout, MapGroup)
+
+    def unmap_group(
+        self,
+        mapping: Map | int,
+        group: MapGroup,
+        cuda_event: int | None = None,
+        cuda_stream: int | None = None,
+        *,
+        commit: str = "auto",
+    ) -> Operation:
+        """Commit one group of a map; see ``Map`` for ``commit``."""
+        sync = _sync(cuda_stream, cuda_event)
+        how = guard.choice(commit, _COMMIT, "commit")
+        return self._operation(self._unmap_group(mapping, group, *sync, how))
+
+    def unmap_attribute(
+        self,
+        mapping: Map | int,
+        cuda_event: int | None = None,
+        cuda_stream: int | None = None,
+        *,
+        commit: str = "auto",
+    ) -> Operation:
+        """Commit the remaining groups of a map and end it; see ``Map`` for ``commit``."""
+        how = guard.choice(commit, _COMMIT, "commit")
+        return self._end(mapping, self._unmap, *_sync(cuda_stream, cuda_event), how)
+
+    # --- floors and ordinals ---
+
+    def advance_write_floor(
+        self, ordinal: int, scope: Scope | int = Scope.ALL, attributes: Sequence[int] | None = None
+    ) -> Operation:
+        """Seal everything at or below ``ordinal``, after the writes that reach it. Never lowers a floor."""
+        which = guard.member(scope, Scope, "scope")
+        return self._operation(self._advance(ordinal, which, attributes if attributes is not None else ()))
+
+    def get_oldest_preserved_ordinal(self) -> OrdinalQuery:
+        """Ask for the oldest ordinal from which change membership is exact; 0 on a fresh stage."""
+        return self._reserved(OrdinalQuery, self._oldest())
+
+    def get_attribute_write_floor(self, attribute: int | str | None = None) -> OrdinalQuery:
+        """Ask for the floor of an attribute, or for the global one."""
+        return self._reserved(OrdinalQuery, self._attribute_floor(attribute))
+
+    def fetch_ordinal(self, ordinal_query: OrdinalQuery | int, timeout: int = TIMEOUT_INFINITE) -> int:
+        """The answer of an ordinal query."""
+        return self._fetch_ordinal(ordinal_query, timeout)
+
+    def release_ordinal_query(self, ordinal_query: OrdinalQuery | int) -> Operation:
+        """Let an ordinal query go."""
+        return self._end(ordinal_query, self._release_ordinal_query)
+
+    # --- operations ---
+
+    def wait_op_raw(self, op_id: int, timeout: int = TIMEOUT_INFINITE) -> int:
+        """The code of ``wait_op`` alone."""
+        return self.wait_op(op_id, timeout)[0]
+
+    # --- hierarchy ---
+
+    def get_hierarchy_computation_models(self) -> list[HierarchyComputationModelDesc]:
+        """The ways to compute world transforms that this build offers."""
+        raise guard.unsupported("Stage.get_hierarchy_computation_models")
+
+    def compute_hierarchy(
+        self,
+        input_ordinal: int,
+        output_ordinal: int,
+        model: HierarchyComputationModel | int = HierarchyComputationModel.DEFAULT_CPU,
+    ) -> None:
+        """Compute world transforms from local ones, and wait for it."""
+        self.compute_hierarchy_async(input_ordinal, output_ordinal, model).wait()
+
+    def compute_hierarchy_async(
+        self,
+        input_ordinal: int,
+        output_ordinal: int,
+        model: HierarchyComputationModel | int = HierarchyComputationModel.DEFAULT_CPU,
+    ) -> Operation:
+        """Compute world transforms from local ones."""
+        guard.ordinal(input_ordinal, "input_ordinal")
+        guard.ordinal(output_ordinal, "output_ordinal")
+        guard.int32(model, "model")
+        raise guard.unsupported("Stage.compute_hierarchy")
+
+    def get_hierarchy(self, path_list: int, ordinal: int, relation: HierarchyRelation | int) -> HierarchyResult:
+        """The relatives of each prim of a path list, waited for."""
+        with self.get_hierarchy_async(path_list, ordinal, relation) as hierarchy:
+            hierarchy.wait()
+            return hierarchy.result()
+
+    def get_hierarchy_async(self, path_list: int, ordinal: int, relation: HierarchyRelation | int) -> Hierarchy:
+        """Ask for the relatives of each prim of a path list."""
+        guard.uint64(path_list, "path_list")
+        guard.ordinal(ordinal)
+        guard.int32(relation, "relation")
+        raise guard.unsupported("Stage.get_hierarchy")
+
+    def fetch_hierarchy_result(self, hierarchy: Hierarchy | int) -> HierarchyResult:
+        """The answer of a hierarchy query that has been waited for."""
+        raise guard.unsupported("Stage.fetch_hierarchy_result")
+
+    def release_hierarchy(self, hierarchy: Hierarchy | int) -> Operation:
+        """Let a hierarchy query go."""
+        raise guard.unsupported("Stage.release_hierarchy")
+
+    # --- from native answers to objects ---
+
+    def _operation(self, answer: tuple[int, int], keepalive: object = None) -> Operation:
+        status, op = answer
+        return Operation(self, status, op, keepalive)
+
+    def _reserved(self, kind: type[Kind], answer: tuple[int, int, int]) -> Kind:
+        status, op, handle = answer
+        return kind(self, handle, Operation(self, status, op))
+
+    def _end(
+        self, ended: Handle | int, call: Callable[..., tuple[int, int]], *details: int, keepalive: object = None
+    ) -> Operation:
+        """End a handle natively. An object is claimed first, so that it ends once, and reopened on a refusal."""
+        if not isinstance(ended, Handle):
+            return self._operation(call(ended, *details), keepalive)
+        ended._claim()
+        try:
+            op = self._operation(call(ended.handle, *details), keepalive)
+        except BaseException:
+            ended._reopen()
+            raise
+        if not op.ok:
+            ended._reopen()
+        return op
+
+
+def _sync(cuda_stream: int | None, cuda_event: int | None) -> tuple[int, int]:
+    return 0 if cuda_stream is None else cuda_stream, 0 if cuda_event is None else cuda_event
+
+
+def _predicate(item: object) -> Predicate:
+    if not isinstance(item, Predicate):
+        raise TypeError(f"a Filter holds Predicates, got {item!r}")
+    return item

@@ -1,0 +1,198 @@
+"""Plain values that go into calls and come out of them. None of them holds a native resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, SupportsIndex
+
+from ovstage import guard
+from ovstage.enums import AttributeSemantic, FilterOp, HierarchyComputationModel
+from ovstage.layout import OrdinalRangeStruct
+
+__all__ = [
+    "AttributeMeta",
+    "Filter",
+    "HierarchyComputationModelDesc",
+    "HierarchyItem",
+    "HierarchyResult",
+    "OrdinalRange",
+    "Predicate",
+    "QueryResult",
+    "StageConfig",
+    "WriteDesc",
+]
+
+
+@dataclass
+class StageConfig:
+    """Settings of a stage. ``None`` leaves a setting to the process.
+
+    ``runtime_default_hierarchy_computation_model`` is shared by the whole process: a stage that asks for another model
+    than a live one is refused with ``INVALID_ARGUMENT``.
+    """
+
+    runtime_default_hierarchy_computation_model: HierarchyComputationModel | int | None = None
+
+    def hierarchy_model(self) -> int | None:
+        """The model to ask the process for, judged: ``INVALID`` and numbers that are no model are a ``ValueError``."""
+        name = "runtime_default_hierarchy_computation_model"
+        if self.runtime_default_hierarchy_computation_model is None:
+            return None
+        model = guard.member(self.runtime_default_hierarchy_computation_model, HierarchyComputationModel, name)
+        if model is HierarchyComputationModel.INVALID:
+            raise ValueError(f"{name} must name a model, got INVALID; leave it out for the default")
+        return model
+
+
+@dataclass
+class OrdinalRange:
+    """Which ordinals a read asks for. Note the order of the fields: the end comes first."""
+
+    end_ordinal: int
+    start_ordinal: int | None = None
+
+    @classmethod
+    def latest(cls, end_ordinal: int) -> OrdinalRange:
+        """The newest sealed value of each key at or below ``end_ordinal``."""
+        return cls(guard.ordinal(end_ordinal, "end_ordinal"))
+
+    @classmethod
+    def between(cls, start_ordinal: int, end_ordinal: int) -> OrdinalRange:
+        """The keys that changed at ``start_ordinal`` .. ``end_ordinal``, both included."""
+        chosen = cls(guard.ordinal(end_ordinal, "end_ordinal"), guard.ordinal(start_ordinal, "start_ordinal"))
+        chosen.bounds()
+        return chosen
+
+    def bounds(self) -> tuple[int | None, int]:
+        """Start (``None`` for a latest read) and end, judged anew: the fields may have been assigned since."""
+        end = guard.ordinal(self.end_ordinal, "end_ordinal")
+        if self.start_ordinal is None:
+            return None, end
+        start = guard.ordinal(self.start_ordinal, "start_ordinal")
+        if start > end:
+            raise ValueError(f"start_ordinal {start} must not exceed end_ordinal {end}")
+        return start, end
+
+    def to_c(self) -> OrdinalRangeStruct:
+        """The range as the C interface has it."""
+        start, end = self.bounds()
+        return OrdinalRangeStruct(start or 0, end, start is not None)
+
+
+@dataclass
+class Predicate:
+    """One condition of a filter: an attribute (name or token), how to compare, and the values to compare with."""
+
+    attribute: int | str
+    op: FilterOp | int
+    values: Sequence[str] = ()
+
+    def condition(self) -> tuple[int | str, int, list[str]]:
+        """What the extension takes; judged when a query is made of it, since fields can be assigned at any time."""
+        if isinstance(self.values, (str, bytes)):
+            raise TypeError(f"values must be a list of strings, got the single string {self.values!r}")
+        return self.attribute, guard.member(self.op, FilterOp, "op"), [str(value) for value in self.values]
+
+
+class Filter:
+    """The prims for which every predicate holds."""
+
+    def __init__(self, predicates: Iterable[Predicate]) -> None:
+        self.predicates: list[Predicate] = list(predicates)
+
+    def __repr__(self) -> str:
+        return f"Filter({self.predicates!r})"
+
+
+@dataclass
+class WriteDesc:
+    """One column of ``Stage.write_attributes``; the fields mean what the arguments of ``write_attribute`` mean.
+
+    It may be kept and written again every tick over memory whose content changes: bytes are taken when a write runs.
+    """
+
+    attribute: int | str
+    tensors: Any
+    is_array: bool
+    index_map: Sequence[int] | None = None
+    mask: Sequence[int] | None = None
+    count: int | None = None
+    cuda_event: int | None = None
+    cuda_stream: int | None = None
+    semantic: AttributeSemantic | int = AttributeSemantic.NONE
+
+
+@dataclass
+class QueryResult:
+    """What a query matched: the tokens of the attributes found, the number of prims, and the query's own handle."""
+
+    attributes: list[int]
+    total_prim_count: int
+    all_handle: int
+
+
+class _MetaFields(Protocol):
+    @property
+    def attribute_write_floor_ordinal(self) -> SupportsIndex: ...
+    @property
+    def layout_generation(self) -> SupportsIndex: ...
+
+
+class AttributeMeta:
+    """State of a column in the snapshot that a group was served from.
+
+    ``layout_generation`` rises exactly when rows of the column are added or removed: while it stays the same, so does
+    the place of every prim's row.
+    """
+
+    __slots__ = ("attribute_write_floor_ordinal", "layout_generation")
+
+    def __init__(self, raw: _MetaFields) -> None:
+        self.attribute_write_floor_ordinal = int(raw.attribute_write_floor_ordinal)
+        self.layout_generation = int(raw.layout_generation)
+
+    def __repr__(self) -> str:
+        return (
+            f"AttributeMeta(attribute_write_floor_ordinal={self.attribute_write_floor_ordinal}, "
+            f"layout_generation={self.layout_generation})"
+        )
+
+
+@dataclass
+class HierarchyItem:
+    """The relatives of one prim, in the order of the path list."""
+
+    status: int
+    paths: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the prim could be looked up."""
+        return self.status == 0
+
+
+@dataclass
+class HierarchyResult:
+    """The relatives of every prim of a path list at one ordinal."""
+
+    ordinal: int
+    items: list[HierarchyItem]
+
+    @property
+    def input_count(self) -> int:
+        """How many prims were asked about."""
+        return len(self.items)
+
+    def item_paths(self, index: int) -> tuple[str, ...]:
+        """The relatives of the prim at ``index`` of the path list."""
+        return self.items[index].paths
+
+
+@dataclass
+class HierarchyComputationModelDesc:
+    """A way to compute world transforms that this build offers."""
+
+    model_id: int
+    name: str
+    description: str

@@ -1,0 +1,122 @@
+"""A stage with a fixed list of prims, and shorthand for what nearly every test does with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovstage
+from ovstage import OrdinalRange
+
+NUMPY_WRITES = np.from_dlpack(np.zeros(1)).flags.writeable
+"""NumPy before 2.2.5 takes every DLPack export as read-only."""
+
+needs_writable_imports = pytest.mark.skipif(not NUMPY_WRITES, reason="this NumPy takes every export as read-only")
+
+
+class Table:
+    """Prims in a fixed order over one stage. Calls wait, so that a failure shows where it is caused."""
+
+    def __init__(self, stage: ovstage.Stage, names: ovstage.PathDictionary, paths: list[str]) -> None:
+        self.stage, self.names, self.paths = stage, names, paths
+        self.list = names.create_path_list_from_strings(paths)
+        self.query = stage.query_from_path_list(self.list)
+
+    def token(self, name: str) -> int:
+        return self.names.intern_token(name)
+
+    def write(self, name: str, values: Any, ordinal: int, **options: Any) -> None:
+        options.setdefault("is_array", False)
+        self.stage.write_attribute(self.query, name, ordinal, values, **options).wait()
+
+    def seal(self, ordinal: int) -> None:
+        self.stage.advance_write_floor(ordinal).wait()
+
+    def groups(self, name: str, ordinal: int) -> list[ovstage.ReadGroup]:
+        """The caller releases them."""
+        with self.stage.read_attributes(self.query, [self.token(name)], OrdinalRange.latest(ordinal)) as read:
+            read.wait()
+            return list(read.groups())
+
+    def group(self, name: str, ordinal: int) -> ovstage.ReadGroup:
+        """The only group; the caller releases it."""
+        (group,) = self.groups(name, ordinal)
+        return group
+
+    def read(self, name: str, ordinal: int) -> list[Any]:
+        """One entry per prim in query order: a number, a list of lanes, or None where the prim has no value."""
+        values: list[Any] = [None] * len(self.paths)
+        for group in self.groups(name, ordinal):
+            with group:
+                rows = group.array(0, shaped=True)
+                for local in range(group.prim_count):
+                    row = rows[group.data_row_index(local)].tolist()
+                    values[group.prim_index(local)] = row[0] if len(row) == 1 else row
+        return values
+
+    def close(self) -> None:
+        self.query.release().wait()
+        self.list.release()
+
+
+@pytest.fixture
+def stage() -> Iterator[ovstage.Stage]:
+    with ovstage.Stage("test") as stage:
+        yield stage
+
+
+@pytest.fixture
+def names(stage: ovstage.Stage) -> Iterator[ovstage.PathDictionary]:
+    with ovstage.PathDictionary(stage) as names:
+        yield names
+
+
+@pytest.fixture
+def make_table(stage: ovstage.Stage, names: ovstage.PathDictionary) -> Iterator[Callable[..., Table]]:
+    """Tables of any size over one stage; prims of the same number are the same in each."""
+    with ExitStack() as tables:
+
+        def make(prims: int | list[str]) -> Table:
+            paths = [f"/World/Prim{i}" for i in range(prims)] if isinstance(prims, int) else prims
+            table = Table(stage, names, paths)
+            tables.callback(lambda: table.close() if stage.alive else None)
+            return table
+
+        yield make
+
+
+@pytest.fixture
+def table(make_table: Callable[..., Table]) -> Table:
+    """Two prims."""
+    return make_table(2)
+
+
+@pytest.fixture
+def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What Python could only report, not raise."""
+    seen: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    return seen
+
+
+def run_python(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter that sees the same packages as this one."""
+    options.setdefault("env", None)
+    return subprocess.run(
+        [sys.executable, "-u", "-c", program, *arguments], capture_output=True, text=True, timeout=300, **options
+    )
+
+
+@pytest.fixture
+def fresh_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    return run_python
+
+
+def address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])

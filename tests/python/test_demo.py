@@ -1,0 +1,82 @@
+"""The demo, run as a user runs it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+MAIN = Path(__file__).resolve().parents[2] / "examples" / "python" / "scene_loop" / "main.py"
+NEEDS = {"numpy": "numpy", "pxr": "usd-core", "warp": "warp-lang", "rich": "rich", "matplotlib": "matplotlib"}
+
+SCENE = """#usda 1.0
+def Xform "Arm"
+{
+    double3 xformOp:translate = (1, 0, 0)
+    uniform token[] xformOpOrder = ["xformOp:translate"]
+
+    def Cube "Hand"
+    {
+        double3 xformOp:translate = (0, 2, 0)
+        uniform token[] xformOpOrder = ["xformOp:translate"]
+    }
+}
+"""
+
+missing = [package for module, package in NEEDS.items() if find_spec(module) is None]
+pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+def demo(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(MAIN), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def has_newton() -> bool:
+    try:
+        return bool(importlib.metadata.version("newton"))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not has_newton(), reason="not installed: newton, whose scene the demo shows")
+def test_the_shipped_scene_runs_untorn(tmp_path: Path) -> None:
+    picture = tmp_path / "made" / "paths.png"
+    run = demo("--ticks", 20, "--out", picture)
+    assert run.returncode == 0, run.stderr
+    assert "torn" in run.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("ticks", [1, 20])
+def test_any_scene_will_do(tmp_path: Path, ticks: int) -> None:
+    scene = tmp_path / "arm.usda"
+    scene.write_text(SCENE)
+    run = demo("--scene", scene, "--ticks", ticks, "--out", tmp_path / "paths.png")
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "paths.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "no such file"),
+        ("not a scene", "cannot open USD file"),
+        ('#usda 1.0\ndef "Nothing"\n{\n}\n', "nothing to move"),
+    ],
+)
+def test_a_bad_scene_is_one_clear_line(tmp_path: Path, content: str | None, reason: str) -> None:
+    scene = tmp_path / "scene.usda"
+    if content is not None:
+        scene.write_text(content)
+    run = demo("--scene", scene, "--out", tmp_path / "paths.png")
+    assert run.returncode == 2
+    line = [line for line in run.stderr.splitlines() if not line.startswith("Warp ")]
+    assert len(line) == 1, run.stderr
+    assert reason in line[0]
+    assert str(scene) in line[0]
+    assert not (tmp_path / "paths.png").exists()

@@ -1,0 +1,176 @@
+"""Exceptions, codes, the log, and a process that keeps quiet."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import ovstage
+from ovstage import OVX_API_ERROR, OVX_API_SUCCESS, ErrorCode, LogSeverity, OvstageError, OvxError, StageConfig
+
+
+def test_codes():
+    assert {code.name: int(code) for code in ErrorCode} == {
+        "OK": 0, "INVALID_ARGUMENT": 1, "INVALID_HANDLE": 2, "NOT_FOUND": 3, "PRIM_NOT_FOUND": 4,
+        "WRITE_FLOOR_VIOLATION": 5, "NOT_SUPPORTED": 6, "QUEUE_FULL": 7, "END_OF_ITERATION": 8, "OUT_OF_MEMORY": 9,
+        "LAYOUT_CHANGED": 10, "TIMEOUT": 11, "OP_FAILED": 12, "OUT_OF_RANGE": 13, "INTERNAL": 99,
+    }  # fmt: skip
+    assert (OVX_API_SUCCESS, OVX_API_ERROR) == (0, 1)
+    assert ovstage.TIMEOUT_INFINITE == ovstage.OVSTAGE_TIMEOUT_INFINITE == 2**64 - 1
+
+
+def test_enum_values():
+    assert [int(member) for member in LogSeverity] == [-2, -1, 0, 1, 3]
+    assert [int(member) for member in ovstage.FilterOp] == list(range(8))
+    assert [int(member) for member in ovstage.AttributeSemantic] == list(range(16))
+    assert (int(ovstage.Scope.EXCLUDE), int(ovstage.PrimMode.INSERT)) == (2, 1)
+    assert ovstage.PopulationDomain.ALL == ovstage.PopulationDomain.RENDERING | ovstage.PopulationDomain.PHYSICS
+    model = ovstage.HierarchyComputationModel
+    assert (model.DEFAULT_CPU, model.DEFAULT_GPU) == (model.CPU_INCREMENTAL, model.GPU_GLOBAL)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message", "text"),
+    [
+        (OvstageError(5, "too low"), 5, "too low", "WRITE_FLOOR_VIOLATION: too low"),
+        (OvstageError(ErrorCode.TIMEOUT), 11, "", "TIMEOUT"),
+        (OvstageError(1234, "odd"), 1234, "odd", "ERROR_1234: odd"),
+        (OvxError(1, "no such path"), 1, "no such path", "ovx error 1: no such path"),
+        (OvxError(1), 1, "", "ovx error 1"),
+    ],
+)
+def test_what_an_error_says(error, code, message, text):
+    assert (error.code, error.message, str(error)) == (code, message, text)
+    assert type(error.code) is int
+    assert isinstance(error, RuntimeError)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.code, str(copy)) == (type(error), code, text)
+
+
+def test_errors_are_unrelated():
+    assert not issubclass(OvxError, OvstageError)
+    assert not issubclass(OvstageError, OvxError)
+
+
+@pytest.mark.parametrize("kind", [OvstageError, OvxError])
+@pytest.mark.parametrize("code", [1.0, "1", None])
+def test_code_is_an_int(kind, code):
+    with pytest.raises(TypeError, match="code must be an int"):
+        kind(code)
+
+
+def test_text_belongs_to_the_thread_that_failed(table):
+    ops = []
+
+    def fail(rows):
+        ops.append(table.stage.write_attribute(table.query, "mass", 1, np.zeros(rows, "f4"), is_array=False))
+
+    fail(3)
+    other = threading.Thread(target=fail, args=(5,))
+    other.start()
+    other.join()
+    assert "3" in ops[0].error_message()
+    assert "5" in ops[1].error_message()
+
+
+# --- the log ---
+
+
+@pytest.fixture
+def log(stage):
+    records = []
+    yield records
+    ovstage.set_log_callback(None)
+
+
+def test_callback_lifecycle(stage, log):
+    ovstage.set_log_callback(lambda *record: log.append(record), severity=LogSeverity.VERBOSE)
+    with ovstage.Stage("another"):
+        pass
+    assert ovstage.flush_log(5_000_000_000) is True
+    ovstage.set_log_callback(None)
+    ovstage.set_log_callback(None)
+    for severity, timestamp, message in log:
+        assert isinstance(severity, LogSeverity)
+        assert isinstance(timestamp, float)
+        assert isinstance(message, str)
+
+
+def test_flush_without_a_callback(stage):
+    assert ovstage.flush_log() is True
+
+
+def test_nothing_passes_a_threshold_of_none(stage, log):
+    ovstage.set_log_callback(lambda *record: log.append(record), LogSeverity.NONE, "no.such.channel=verbose")
+    with ovstage.Stage("another"):
+        pass
+    assert ovstage.flush_log(5_000_000_000) is True
+    assert log == []
+
+
+def test_malformed_channel_filter(stage):
+    with pytest.raises(OvstageError) as caught:
+        ovstage.set_log_callback(print, channel_filter="channel=loud")
+    assert caught.value.code == ErrorCode.INVALID_ARGUMENT
+
+
+def test_callback_needs_a_stage(fresh_python):
+    program = """
+import ovstage
+try:
+    ovstage.set_log_callback(print)
+except ovstage.OvstageError as error:
+    assert error.code == ovstage.ErrorCode.OP_FAILED, error
+else:
+    raise SystemExit("installed")
+"""
+    done = fresh_python(program)
+    assert done.returncode == 0, done.stderr
+
+
+# --- process configuration ---
+
+
+def test_same_model_may_be_asked_for_twice():
+    config = StageConfig(ovstage.HierarchyComputationModel.CPU_INCREMENTAL)
+    with ovstage.Stage("a", config), ovstage.Stage("b", config), ovstage.Stage("c"), ovstage.Stage("d", StageConfig()):
+        pass
+
+
+def test_other_model_is_refused_while_a_stage_lives():
+    cpu, gpu = (
+        StageConfig(ovstage.HierarchyComputationModel.CPU_INCREMENTAL),
+        StageConfig(ovstage.HierarchyComputationModel.GPU_INCREMENTAL),
+    )
+    with ovstage.Stage("a", cpu):
+        with pytest.raises(OvstageError) as caught:
+            ovstage.Stage("b", gpu)
+        assert caught.value.code == ErrorCode.INVALID_ARGUMENT
+        with ovstage.Stage("c", cpu):
+            pass
+
+
+# --- silence ---
+
+
+def test_a_plain_program_prints_nothing_of_its_own(fresh_python):
+    program = """
+import numpy as np, ovstage
+with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
+    with names.create_path_list_from_strings(["/A", "/B"]) as prims, stage.query_from_path_list(prims) as query:
+        stage.write_attribute(query, "mass", 1, np.float32([1, 2]), is_array=False).wait()
+        stage.write_attribute(query, "mass", 1, np.float32([1]), is_array=False)
+        stage.advance_write_floor(1).wait()
+        with stage.read_attributes(query, [names.intern_token("mass")], ovstage.OrdinalRange.latest(1)) as read:
+            with read.fetch_next() as group:
+                view = group.array(0)
+        with stage.map_attribute(query, "mass", 2) as mapping:
+            kept = np.from_dlpack(mapping.fetch_next().dlpack(0))
+leak = ovstage.Stage("never closed")
+print("done")
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

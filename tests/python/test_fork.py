@@ -1,0 +1,119 @@
+"""A forked child cannot use the library: it is told so at once, and whatever it inherited dies without a sound."""
+
+from __future__ import annotations
+
+PROGRAM = """
+import gc, os, sys, threading, warnings
+import numpy as np
+import ovstage
+
+warnings.simplefilter("always")
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # what Python thinks of fork
+stage = ovstage.Stage("parent")
+names = ovstage.PathDictionary(stage)
+prims = names.create_path_list_from_strings(["/A", "/B"])
+query = stage.query_from_path_list(prims)
+token = names.intern_token("mass")
+stage.write_attribute(query, "mass", 1, np.float32([1, 2]), is_array=False).wait()
+stage.advance_write_floor(1).wait()
+read = stage.read_attributes(query, [token], ovstage.OrdinalRange.latest(1))
+group = read.fetch_next()
+view = group.array(0)
+export = np.from_dlpack(group.dlpack(0))
+mapping = stage.map_attribute(query, "mass", 2)
+lent = mapping.fetch_next().array(0)
+
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        for call in (
+            lambda: stage.write_attribute(query, "mass", 3, np.float32([1, 2]), is_array=False).wait(),
+            lambda: stage.advance_write_floor(3).wait(),
+            lambda: stage.read_attributes(query, [token], ovstage.OrdinalRange.latest(1)).wait(),
+            lambda: stage.query_from_path_list(prims),
+            lambda: read.fetch_next(),
+            lambda: query.release().wait(),
+            lambda: mapping.unmap().wait(),
+            lambda: names.intern_token("other"),
+            lambda: prims.release(),
+            lambda: ovstage.Stage("child"),
+        ):
+            try:
+                call()
+            except (ovstage.OvstageError, ovstage.OvxError) as error:
+                assert "spawn" in str(error), error
+            else:
+                raise AssertionError("a call worked in a forked child")
+        assert view.tolist() == export.tolist() == [1, 2]
+        del view, export, lent, group, read, mapping, query, prims
+        gc.collect()
+        stage.destroy()
+        del names, stage
+        gc.collect()
+        code = 0
+    except BaseException as error:
+        print(type(error), error, file=sys.stderr)
+    os._exit(code)
+
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 0, status
+
+# the parent goes on as if nothing had been
+mapping.abort()
+stage.write_attribute(query, "mass", 3, np.float32([3, 4]), is_array=False).wait()
+stage.advance_write_floor(3).wait()
+group.release()
+read.release().wait()
+with stage.read_attributes(query, [token], ovstage.OrdinalRange.latest(3)) as read:
+    with read.fetch_next() as group:
+        assert group.array(0).tolist() == [3, 4]
+assert view.tolist() == [1, 2]
+query.release().wait()
+prims.release()
+stage.destroy()
+print("done")
+"""
+
+
+def test_child_is_refused_and_parent_goes_on(fresh_python):
+    done = fresh_python(PROGRAM)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_child_that_exits_normally_does_not_hang(fresh_python):
+    program = """
+import os, warnings, ovstage
+warnings.simplefilter("ignore", DeprecationWarning)  # what Python thinks of fork beside threads
+stage = ovstage.Stage("parent")
+names = ovstage.PathDictionary(stage)
+prims = names.create_path_list_from_strings(["/A"])
+child = os.fork()
+if child:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    prims.release()
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_spawned_child_works(fresh_python, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import multiprocessing, ovstage
+
+def child():
+    with ovstage.Stage("child") as stage, ovstage.PathDictionary(stage) as names:
+        assert names.intern_token("mass")
+
+if __name__ == "__main__":
+    with ovstage.Stage("parent"):
+        process = multiprocessing.get_context("spawn").Process(target=child)
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+"""
+    )
+    done = fresh_python(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,337 @@
+"""A USD file opened into a stage: what arrives, in which form, and what happens when it cannot be opened."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ovstage
+from ovstage import AttributeSemantic, ErrorCode, OrdinalRange, OvstageError, PathDictionary, Stage
+from ovstage.population import usd
+
+np = pytest.importorskip("numpy", reason="numpy is not installed")
+pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
+
+SCENE = """#usda 1.0
+(
+    metersPerUnit = 1
+    timeCodesPerSecond = 24
+    upAxis = "Z"
+)
+
+def Xform "World"
+{
+    double3 xformOp:translate = (1, 2, 3)
+    uniform token[] xformOpOrder = ["xformOp:translate"]
+
+    def Sphere "Ball" (
+        prepend apiSchemas = ["PhysicsRigidBodyAPI"]
+    )
+    {
+        double radius = 2.5
+        quatf xformOp:orient = (0.5, 0.1, 0.2, 0.3)
+        double3 xformOp:translate = (10, 0, 0)
+        uniform token[] xformOpOrder = ["xformOp:translate"]
+        rel friend = </World/Typeless>
+    }
+
+    def "Typeless"
+    {
+        bool flag = 1
+        uchar byte = 200
+        int whole = -7
+        uint64 large = 18446744073709551615
+        half small = 0.5
+        half3 trio = (1, 2, 3)
+        float2 pair = (1.5, -2.5)
+        double4 four = (1, 2, 3, 4)
+        int3 cells = (1, -2, 3)
+        point3f spot = (1, 2, 3)
+        normal3f up = (0, 0, 1)
+        vector3d speed = (4, 5, 6)
+        color4f tint = (0.1, 0.2, 0.3, 0.4)
+        texCoord2f place = (0.25, 0.75)
+        quatd turn = (4, 1, 2, 3)
+        matrix2d square = ((1, 2), (3, 4))
+        frame4d seat = ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (7, 8, 9, 1))
+        timecode when = 12
+        token word = "hello"
+        token nothing = ""
+        string text = "hello"
+        double moving.timeSamples = { 0: 0, 24: 240 }
+        asset picture = @./picture.png@
+        float3[] many = [(1, 2, 3)]
+        float wired = 3
+        float wired.connect = </World/Typeless.small>
+    }
+
+    def Xform "Detached"
+    {
+        double3 xformOp:translate = (5, 5, 5)
+        uniform token[] xformOpOrder = ["!resetXformStack!", "xformOp:translate"]
+    }
+}
+"""
+
+TYPELESS = "/World/Typeless"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Path:
+    path = tmp_path / "scene.usda"
+    path.write_text(SCENE)
+    return path
+
+
+def column(stage: Stage, prims: list[str], name: str, ordinal: int = 1) -> dict[str, tuple[np.ndarray, int]]:
+    """Value and semantic of one attribute by path."""
+    found = {}
+    with (
+        PathDictionary(stage) as names,
+        names.create_path_list_from_strings(prims) as paths,
+        stage.query_from_path_list(paths) as query,
+        stage.read_attributes(query, [names.intern_token(name)], OrdinalRange.latest(ordinal)) as read,
+    ):
+        for group in read.groups():
+            with group:
+                listed = names.get_path_strings(group.prim_list)
+                rows = np.from_dlpack(group.dlpack(0))
+                for prim, row in zip(group.prim_indices(), group.data_rows(), strict=True):
+                    found[listed[prim]] = (rows[row].copy(), group.semantic)
+    return found
+
+
+def value(stage: Stage, path: str, name: str) -> np.ndarray:
+    return column(stage, [path], name)[path][0]
+
+
+def text(stage: Stage, path: str, name: str) -> str:
+    with PathDictionary(stage) as names:
+        return names.token_to_string(int(value(stage, path, name)))
+
+
+@pytest.fixture
+def opened(stage: Stage, scene: Path) -> tuple[Stage, usd.Report]:
+    report = usd.open_usd(stage, scene)
+    stage.advance_write_floor(1).wait()
+    return stage, report
+
+
+def test_every_prim_becomes_a_row_with_its_type(opened: tuple[Stage, usd.Report]) -> None:
+    stage, report = opened
+    assert list(report.paths) == ["/", "/World", "/World/Ball", TYPELESS, "/World/Detached"]
+    types = {path: text(stage, path, "usd-prim-type") for path in report.paths[1:]}
+    assert types == {
+        "/World": "Xform",
+        "/World/Ball": "Sphere",
+        TYPELESS: "__ovstage_population_untyped__",
+        "/World/Detached": "Xform",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "expected", "semantic"),
+    [
+        ("flag", "bool", True, AttributeSemantic.NONE),
+        ("byte", "uint8", 200, AttributeSemantic.NONE),
+        ("whole", "int32", -7, AttributeSemantic.NONE),
+        ("large", "uint64", 2**64 - 1, AttributeSemantic.NONE),
+        ("small", "float16", 0.5, AttributeSemantic.NONE),
+        ("trio", "float16", [1, 2, 3], AttributeSemantic.NONE),
+        ("pair", "float32", [1.5, -2.5], AttributeSemantic.NONE),
+        ("four", "float64", [1, 2, 3, 4], AttributeSemantic.NONE),
+        ("cells", "int32", [1, -2, 3], AttributeSemantic.NONE),
+        ("spot", "float32", [1, 2, 3], AttributeSemantic.POINT),
+        ("up", "float32", [0, 0, 1], AttributeSemantic.NORMAL),
+        ("speed", "float64", [4, 5, 6], AttributeSemantic.VECTOR),
+        ("tint", "float32", np.float32([0.1, 0.2, 0.3, 0.4]), AttributeSemantic.COLOR),
+        ("place", "float32", [0.25, 0.75], AttributeSemantic.TEXTURE_COORDINATE),
+        ("turn", "float64", [1, 2, 3, 4], AttributeSemantic.QUATERNION),
+        ("square", "float64", [1, 2, 3, 4], AttributeSemantic.MATRIX),
+        ("seat", "float64", [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 7, 8, 9, 1], AttributeSemantic.FRAME),
+        ("when", "float64", 12, AttributeSemantic.TIME_CODE),
+    ],
+)
+def test_a_quantity_keeps_its_type_value_and_role(
+    opened: tuple[Stage, usd.Report], name: str, dtype: str, expected: object, semantic: AttributeSemantic
+) -> None:
+    stage, _ = opened
+    found, role = column(stage, [TYPELESS], name)[TYPELESS]
+    assert found.dtype == dtype
+    assert np.array_equal(found, expected)
+    assert role == semantic
+
+
+def test_texts_are_token_ids(opened: tuple[Stage, usd.Report]) -> None:
+    stage, _ = opened
+    word, role = column(stage, [TYPELESS], "word")[TYPELESS]
+    assert role == AttributeSemantic.TOKEN_ID
+    assert column(stage, [TYPELESS], "text")[TYPELESS] == (word, AttributeSemantic.NONE)
+    assert text(stage, TYPELESS, "word") == "hello"
+    assert value(stage, TYPELESS, "nothing") == 0
+
+
+def test_transforms_are_local_and_world_matrices(opened: tuple[Stage, usd.Report]) -> None:
+    stage, _ = opened
+    moved = {"/World": (1, 2, 3), "/World/Ball": (10, 0, 0), "/World/Detached": (5, 5, 5)}
+    local = column(stage, [*moved, TYPELESS], "omni:xform")
+    assert {path: tuple(matrix.reshape(4, 4)[3, :3]) for path, (matrix, _) in local.items()} == moved
+    assert {role for _, role in local.values()} == {AttributeSemantic.MATRIX}
+    world = column(stage, list(moved), "omni:fabric:worldMatrix")
+    assert tuple(world["/World/Ball"][0].reshape(4, 4)[3, :3]) == (11, 2, 3)
+    assert tuple(world["/World/Detached"][0].reshape(4, 4)[3, :3]) == (5, 5, 5)
+    resets = column(stage, list(moved), "omni:resetXformStack")
+    assert {path: bool(flag) for path, (flag, _) in resets.items()} == {path: "Detached" in path for path in moved}
+
+
+def test_schemas_give_their_fallbacks(opened: tuple[Stage, usd.Report]) -> None:
+    stage, _ = opened
+    assert value(stage, "/World/Ball", "radius") == 2.5
+    velocity, role = column(stage, ["/World", "/World/Ball"], "physics:velocity")["/World/Ball"]
+    assert (velocity.tolist(), role) == ([0, 0, 0], AttributeSemantic.VECTOR)
+    assert list(column(stage, ["/World", "/World/Ball"], "physics:rigidBodyEnabled")) == ["/World/Ball"]
+
+
+def test_one_name_may_have_several_types(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "two.usda"
+    path.write_text('#usda 1.0\ndef "A"\n{\n    float size2 = 1\n}\n\ndef "B"\n{\n    double size2 = 2\n}\n')
+    usd.open_usd(stage, path)
+    stage.advance_write_floor(1).wait()
+    found = column(stage, ["/A", "/B"], "size2")
+    assert {path: (number.dtype.name, float(number)) for path, (number, _) in found.items()} == {
+        "/A": ("float32", 1.0),
+        "/B": ("float64", 2.0),
+    }
+
+
+def test_units_lie_on_the_root(opened: tuple[Stage, usd.Report]) -> None:
+    stage, _ = opened
+    assert value(stage, "/", "usd-metadata:metersPerUnit") == 1.0
+    assert text(stage, "/", "usd-metadata:upAxis") == "Z"
+
+
+def test_what_is_left_out_is_counted(opened: tuple[Stage, usd.Report]) -> None:
+    _, report = opened
+    assert report.skipped == {"token[]": 3, "float3[]": 2, "relationship": 1, "connection": 1, "asset": 1}
+    assert "3 token[]" in str(report)
+
+
+def test_a_value_of_another_type_than_declared_is_left_out(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "odd.usda"
+    path.write_text('#usda 1.0\ndef Sphere "S"\n{\n    token radius = "big"\n}\n')
+    report = usd.open_usd(stage, path)
+    assert report.skipped["double"] == 1
+
+
+def test_time_is_in_seconds(stage: Stage, scene: Path) -> None:
+    usd.open_usd(stage, scene, time_code=0.5)
+    stage.advance_write_floor(1).wait()
+    assert value(stage, TYPELESS, "moving") == 120.0
+
+
+def test_prims_inside_instances_are_rows(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "instances.usda"
+    path.write_text(
+        '#usda 1.0\ndef Xform "Part"\n{\n    def Cube "Box"\n    {\n    }\n}\n\n'
+        'def Xform "Copy" (\n    instanceable = true\n    references = </Part>\n)\n{\n'
+        '    double3 xformOp:translate = (0, 0, 4)\n    uniform token[] xformOpOrder = ["xformOp:translate"]\n}\n'
+    )
+    report = usd.open_usd(stage, path)
+    stage.advance_write_floor(1).wait()
+    assert not [path for path in report.paths if "Prototype" in path]
+    world, _ = column(stage, ["/Copy/Box"], "omni:fabric:worldMatrix")["/Copy/Box"]
+    assert tuple(world.reshape(4, 4)[3, :3]) == (0, 0, 4)
+
+
+def test_no_domain_populates_nothing(stage: Stage, scene: Path) -> None:
+    assert not usd.open_usd(stage, scene, domains=ovstage.PopulationDomain.NONE).paths
+    assert not usd.open_usd(stage, scene, domains=0).columns
+
+
+def test_progress_runs_to_the_end(stage: Stage, scene: Path) -> None:
+    seen: list[tuple[int, int, str]] = []
+    usd.open_usd(stage, scene, progress=lambda *step: seen.append(step))
+    last = {label: (done, total) for done, total, label in seen}
+    assert list(last) == ["composing scene", "reading prims", "writing columns"]
+    assert all(done == total > 0 for done, total in last.values())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "no such file"),
+        ('#usda 1.0\ndef Xform "a"\n{\n    broken\n}\n', r"broken.usda:4:\d+: Expected"),
+        ("not a scene", "broken.usda"),
+    ],
+)
+def test_a_file_that_cannot_be_opened_says_why(stage: Stage, tmp_path: Path, content: str | None, reason: str) -> None:
+    path = tmp_path / "broken.usda"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(OvstageError, match=reason) as caught:
+        usd.open_usd(stage, path)
+    assert str(path) in str(caught.value)
+    assert "pxr" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.code == ErrorCode.OP_FAILED
+    assert stage.counters()["bytes_columns"] == 0
+
+
+def test_usd_stays_off_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "dangling.usda"
+    path.write_text('#usda 1.0\ndef Xform "a" (\n    references = @absent.usda@\n)\n{\n}\n')
+    program = (
+        "import sys; from ovstage import Stage, OvstageError; from ovstage.population.usd import open_usd\n"
+        "stage = Stage(); print(*open_usd(stage, sys.argv[1]).warnings)\n"
+        "try: open_usd(stage, 'absent.usda')\nexcept OvstageError: pass\n"
+    )
+    child = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert child.stderr == ""
+    assert "absent.usda" in child.stdout
+    assert "0x" not in child.stdout
+
+
+def test_a_sealed_ordinal_is_refused_before_anything_is_read(stage: Stage, scene: Path) -> None:
+    stage.advance_write_floor(3).wait()
+    with pytest.raises(OvstageError, match="lowest open ordinal is 4") as caught:
+        usd.open_usd(stage, scene, ordinal=3, progress=lambda *_: pytest.fail("the scene was read"))
+    assert caught.value.code == ErrorCode.WRITE_FLOOR_VIOLATION
+
+
+@pytest.mark.parametrize("label", ["composing scene", "reading prims", "writing columns"])
+def test_an_interruption_before_the_first_write_leaves_the_stage_as_it_was(
+    stage: Stage, scene: Path, label: str
+) -> None:
+    def interrupt(done: int, total: int, current: str) -> None:
+        if current == label:
+            raise KeyboardInterrupt
+
+    before = stage.counters()
+    with pytest.raises(KeyboardInterrupt):
+        usd.open_usd(stage, scene, progress=interrupt)
+    after = stage.counters()
+    for name in ("bytes_columns", "live_queries", "live_operations"):
+        assert after[name] == before[name], name
+
+
+def test_arguments_are_named(stage: Stage, scene: Path) -> None:
+    with pytest.raises(TypeError, match="path"):
+        usd.open_usd(stage, b"scene.usda")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="domains"):
+        usd.open_usd(stage, scene, domains=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="domains"):
+        usd.open_usd(stage, scene, domains=-1)
+    with pytest.raises(ValueError, match="ordinal"):
+        usd.open_usd(stage, scene, ordinal=-1)
+
+
+def test_without_usd_core_it_says_what_to_install(stage: Stage, scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usd, "find_spec", lambda name: None)
+    assert not usd.available()
+    with pytest.raises(OvstageError, match=r'pip install "ovstage-go\[usd\]"') as caught:
+        usd.open_usd(stage, scene, time_code=math.nan)
+    assert caught.value.code == ErrorCode.NOT_SUPPORTED

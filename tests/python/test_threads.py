@@ -1,0 +1,210 @@
+"""Calls from many threads at once."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ovstage import ErrorCode, OrdinalRange, OvstageError, OvxError
+
+THREADS = 8
+
+
+def together(work, count=THREADS):
+    """Run `work(number)` on several threads that start at the same moment; the first exception is raised here."""
+    start = threading.Barrier(count)
+
+    def one(number):
+        start.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_writers_of_different_columns(make_table):
+    table = make_table(100)
+
+    def write(number):
+        for ordinal in range(1, 40):
+            table.write(f"column{number}", np.full(100, number * 1000 + ordinal, "i4"), ordinal)
+
+    together(write)
+    table.seal(39)
+    for number in range(THREADS):
+        assert table.read(f"column{number}", 39) == [number * 1000 + 39] * 100
+
+
+def test_writers_of_one_column(make_table):
+    tables = [make_table([f"/World/T{number}/P{i}" for i in range(50)]) for number in range(THREADS)]
+
+    def write(number):
+        for ordinal in range(1, 40):
+            tables[number].write("shared", np.full(50, number * 1000 + ordinal, "i4"), ordinal)
+
+    together(write)
+    tables[0].seal(39)
+    for number, table in enumerate(tables):
+        assert table.read("shared", 39) == [number * 1000 + 39] * 50
+
+
+def test_readers_beside_a_writer_see_whole_ticks(make_table):
+    table = make_table(500)
+    token = table.token("x")
+    table.write("x", np.zeros(500, "i4"), 1)
+    table.seal(1)
+    done = threading.Event()
+
+    def work(number):
+        if number == 0:
+            for ordinal in range(2, 200):
+                table.write("x", np.full(500, ordinal, "i4"), ordinal)
+                table.seal(ordinal)
+            done.set()
+            return 0
+        seen, last = 0, 0
+        while not done.is_set():
+            with table.stage.read_attributes(table.query, [token], OrdinalRange.latest(2**64 - 1)) as read:
+                for group in read.groups():
+                    with group:
+                        values = group.array(0)
+                        assert (values == values[0]).all()
+                        assert values[0] >= last
+                        last = int(values[0])
+                        seen += 1
+        return seen
+
+    assert sum(together(work, 4)) > 0
+    assert table.read("x", 200) == [199] * 500
+
+
+def test_maps_on_many_threads(make_table):
+    tables = [make_table([f"/World/T{number}/P{i}" for i in range(50)]) for number in range(THREADS)]
+    for table in tables:
+        table.write("x", np.zeros(50, "i4"), 1)
+    tables[0].seal(1)
+
+    def work(number):
+        table = tables[number]
+        for ordinal in range(2, 30):
+            with table.stage.map_attribute(table.query, "x", ordinal) as mapping:
+                mapping.fetch_next().array(0)[:] = number * 1000 + ordinal
+
+    together(work)
+    tables[0].seal(29)
+    for number, table in enumerate(tables):
+        assert table.read("x", 29) == [number * 1000 + 29] * 50
+    assert tables[0].stage.counters()["live_maps"] == 0
+
+
+def test_names_from_many_threads(names):
+    def intern(number):
+        return names.intern_tokens([f"name{i}" for i in range(500)]), names.intern_paths([f"/P{i}" for i in range(500)])
+
+    results = together(intern)
+    assert all(result == results[0] for result in results)
+
+
+def test_one_reference_is_given_back_once(stage, names):
+    before = len(stage._path_list_refs)
+    for _ in range(50):
+        path_list = names.create_path_list_from_strings(["/A"])
+
+        def release(number, path_list=path_list):
+            try:
+                path_list.release()
+            except OvxError:
+                return 0
+            return 1
+
+        assert sum(together(release, 4)) == 1
+    assert len(stage._path_list_refs) == before
+
+
+@pytest.mark.parametrize("kind", ["query", "read", "group", "map", "operation"])
+def test_one_handle_ends_once(table, kind):
+    table.write("mass", np.float32([1, 2]), 1)
+    table.seal(1)
+    stage, token = table.stage, table.token("mass")
+    for ordinal in range(2, 22):
+        read = stage.read_attributes(table.query, [token], OrdinalRange.latest(1))
+        query = stage.query_from_path_list(table.list)
+        group, mapping = read.fetch_next(), stage.map_attribute(table.query, token, ordinal)
+        op = stage.write_attribute(table.query, "mass", ordinal, np.float32([1, 2]), is_array=False)
+        ends = {
+            "query": lambda query=query: query.release().wait(),
+            "read": lambda read=read: read.release().wait(),
+            "group": group.release,
+            "map": lambda mapping=mapping: mapping.unmap().wait(),
+            "operation": op.wait,
+        }
+        end = ends.pop(kind)
+
+        def once(number, end=end):
+            try:
+                end()
+            except OvstageError as error:
+                return error.code
+            return ErrorCode.OK
+
+        invalid = ErrorCode.INVALID_HANDLE
+        assert sorted(together(once, 4)) == [ErrorCode.OK, invalid, invalid, invalid]
+        for other in ends.values():
+            other()
+    gc.collect()
+    counters = stage.counters()
+    assert [counters[name] for name in ("live_groups", "live_reads", "live_maps", "live_operations")] == [0, 0, 0, 0]
+
+
+def test_views_die_on_any_thread(make_table):
+    table = make_table(1000)
+    table.write("x", np.arange(1000, dtype="i4"), 1)
+    table.seal(1)
+
+    def work(number):
+        for _ in range(100):
+            with table.group("x", 1) as group:
+                views = [group.array(0), np.from_dlpack(group.dlpack(0)), group.tensor(0)]
+            assert views[0].sum() == views[1].sum()
+
+    together(work)
+    gc.collect()
+    assert table.stage.counters()["live_exports"] == 0
+
+
+def test_destroy_beside_calls(fresh_python):
+    """Destroying a stage while others use it ends their calls with an error, never with a crash."""
+    program = """
+import threading, numpy as np, ovstage
+for _ in range(30):
+    stage = ovstage.Stage()
+    names = ovstage.PathDictionary(stage)
+    prims = names.create_path_list_from_strings(["/A", "/B"])
+    query = stage.query_from_path_list(prims)
+    started = threading.Barrier(4)
+
+    def work():
+        started.wait()
+        ordinal = 0
+        try:
+            while True:
+                ordinal += 1
+                stage.write_attribute(query, "mass", ordinal, np.float32([1, 2]), is_array=False).wait()
+        except ovstage.OvstageError as error:
+            assert error.code in (ovstage.ErrorCode.INVALID_HANDLE,), error
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    stage.destroy()
+    for thread in threads:
+        thread.join()
+print("done")
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
