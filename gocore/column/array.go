@@ -102,7 +102,7 @@ func (a *Arena) fold(records []record) {
 func (c *Column) Values(rows Rows, ordinal uint64) [][]byte {
 	at := make([][]byte, max(rows.End(), len(c.paths)))
 	for row, span := range Spans(c.sealed.block, c.sealed.extent) {
-		if c.Live(row) {
+		if c.Sealed().Live(row) {
 			at[row] = span.of(c.sealed.arena)
 		}
 	}

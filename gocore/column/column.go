@@ -49,7 +49,8 @@ type Column struct {
 	width  int // bytes of a row
 	table
 	sealed     state
-	generation uint64   // rises when the sealed rows change; 0 before the first
+	history    []state  // earlier sealed states that are still served, oldest first
+	keep       uint64   // ordinals at and below the floor whose states are kept; 0 and 1 = the newest only
 	records    []record // unsealed writes and deletes, by ordinal, then submission
 	tombstones int      // deletes among records
 	changes    changes
@@ -66,6 +67,8 @@ type state struct {
 	live    bitmap // nil without holes
 	gone    bitmap // nil without deletes
 	ordinal uint64 // highest ordinal folded in
+
+	generation uint64 // rises when the live rows change; 0 before the first
 }
 
 // record is one unsealed write: packed bytes for rows, in the order of rows. Without a block it is a delete.
@@ -75,6 +78,13 @@ type record struct {
 	block   memory.Block
 	arena   Arena // array columns
 }
+
+func (s *state) release() {
+	s.block.Release()
+	s.arena.Block.Release()
+}
+
+func (s *state) bytes() int { return s.block.Capacity() + s.arena.Block.Capacity() } // no block has none
 
 func (r record) tombstone() bool { return !r.block.Valid() }
 
@@ -193,7 +203,10 @@ const lookBack = 64
 
 // Bytes is the memory that the column holds, reusable buffers included.
 func (c *Column) Bytes() int {
-	total := c.sealed.block.Capacity() + c.sealed.arena.Block.Capacity() // no block has none
+	total := c.sealed.bytes()
+	for _, s := range c.history {
+		total += s.bytes()
+	}
 	for _, r := range c.records {
 		total += r.block.Capacity() + r.arena.Block.Capacity()
 	}
@@ -205,8 +218,8 @@ func (c *Column) Bytes() int {
 
 // Close gives every buffer back; readers keep those that they hold.
 func (c *Column) Close() {
-	c.sealed.block.Release()
-	c.sealed.arena.Block.Release()
+	c.sealed.release()
+	c.forgetHistory(len(c.history))
 	for _, r := range c.records {
 		r.rows.Release()
 		r.block.Release()
@@ -220,31 +233,38 @@ func (c *Column) Close() {
 	c.sealed, c.records, c.retired = state{}, nil, nil
 }
 
-// Snapshot is the sealed state as a reader gets it.
-type Snapshot struct {
-	Block      memory.Block // not retained; invalid while nothing is sealed
-	Arena      memory.Block // array columns: what the spans in Block point into; not retained
-	Extent     int          // rows in Block
-	Ordinal    uint64       // upper bound of the changes in it
-	Generation uint64       // rises when rows are added or removed
-}
+// Snapshot is a sealed state as a reader gets it. It is valid until the column changes; whoever needs the bytes for longer
+// retains their block.
+type Snapshot struct{ *state }
 
-// Sealed returns the sealed state.
-func (c *Column) Sealed() Snapshot {
-	return Snapshot{c.sealed.block, c.sealed.arena.Block, c.sealed.extent, c.sealed.ordinal, c.generation}
-}
+// Block holds the rows; it is no block while nothing is sealed.
+func (s Snapshot) Block() memory.Block { return s.block }
 
-// Generation rises whenever the set of sealed rows changes.
-func (c *Column) Generation() uint64 { return c.generation }
+// Arena is what the spans of an array column point into.
+func (s Snapshot) Arena() memory.Block { return s.arena.Block }
 
-// Live reports whether a row has a sealed value.
-func (c *Column) Live(row int) bool {
-	s := &c.sealed
+// Extent is the number of rows in Block.
+func (s Snapshot) Extent() int { return s.extent }
+
+// Ordinal is the highest ordinal of a change in it.
+func (s Snapshot) Ordinal() uint64 { return s.ordinal }
+
+// Generation rises when rows are added or removed.
+func (s Snapshot) Generation() uint64 { return s.generation }
+
+// Live reports whether a row holds a value.
+func (s Snapshot) Live(row int) bool {
 	return row < s.extent && (s.live == nil || s.live.has(row))
 }
 
-// Gone reports whether a row is sealed as deleted.
-func (c *Column) Gone(row int) bool { return c.sealed.gone.has(row) }
+// Gone reports whether a row is deleted.
+func (s Snapshot) Gone(row int) bool { return s.gone.has(row) }
+
+// Dense reports whether every row below n holds a value.
+func (s Snapshot) Dense(n int) bool { return s.live == nil && n <= s.extent }
+
+// Sealed returns the newest sealed state.
+func (c *Column) Sealed() Snapshot { return Snapshot{&c.sealed} }
 
 // Deletes reports whether any row is deleted, sealed or not. Without deletes every row holds a value.
 func (c *Column) Deletes() bool { return c.tombstones > 0 || c.sealed.gone != nil }
@@ -268,9 +288,6 @@ func (c *Column) Alive(ordinal uint64) Set {
 	}
 	return Set{alive}
 }
-
-// Dense reports whether every row below n has sealed state.
-func (c *Column) Dense(n int) bool { return c.sealed.live == nil && n <= c.sealed.extent }
 
 // Newest reports whether a payload for rows at an ordinal would replace everything and be the last to do so.
 func (c *Column) Newest(rows Rows, ordinal uint64) bool {

@@ -45,7 +45,7 @@ func indexed(t *testing.T, rows ...uint32) Rows {
 	return r
 }
 
-func sealed(c *Column) []int32 { return ints(c.Sealed().Block, c.Sealed().Extent) }
+func sealed(c *Column) []int32 { return ints(c.Sealed().Block(), c.Sealed().Extent()) }
 
 func TestRowsThatAreConsecutiveBecomeAnInterval(t *testing.T) {
 	start, ok := indexed(t, 4, 5, 6).Interval()
@@ -59,10 +59,10 @@ func TestRowsThatAreConsecutiveBecomeAnInterval(t *testing.T) {
 
 func TestPartialWriteGoesInPlaceWhenNobodyLooks(t *testing.T) {
 	c := newColumn(t, 4)
-	before := c.Sealed().Block
+	before := c.Sealed().Block()
 	c.Write(indexed(t, 3, 1), 2, block(t, 30, 10))
 	require.NoError(t, c.Seal(2))
-	assert.Equal(t, before, c.Sealed().Block)
+	assert.Equal(t, before, c.Sealed().Block())
 	assert.Equal(t, []int32{0, 10, 2, 30}, sealed(c))
 }
 
@@ -72,21 +72,21 @@ func TestPartialWriteBehindAReaderCostsWhatItTouches(t *testing.T) {
 	const n = 10_000
 	c := newColumn(t, n)
 	rows := indexed(t, 5, 9, 7)
-	held := c.Sealed().Block.Retain()
+	held := c.Sealed().Block().Retain()
 	for i := range int32(10) {
 		ordinal := uint64(2 + i)
 		c.Write(rows, ordinal, block(t, i, i+1, i+2))
 		copied := memory.Counters().BytesCopied
 		require.NoError(t, c.Seal(ordinal))
 		copied = memory.Counters().BytesCopied - copied
-		assert.NotEqual(t, held, c.Sealed().Block)
+		assert.NotEqual(t, held, c.Sealed().Block())
 		assert.Equal(t, []int32{i, i + 2, i + 1}, []int32{sealed(c)[5], sealed(c)[7], sealed(c)[9]})
 		assert.Equal(t, int32(n-1), sealed(c)[n-1])
 		if i > 1 {
 			assert.EqualValues(t, 2*3*4, copied, "the rows of this write and of the one before")
 		}
 		held.Release()
-		held = c.Sealed().Block.Retain()
+		held = c.Sealed().Block().Retain()
 	}
 	held.Release()
 }
@@ -110,21 +110,21 @@ func TestComposeOverlaysRecordsInOrder(t *testing.T) {
 
 func TestGenerationRisesExactlyWithRows(t *testing.T) {
 	c := newColumn(t, 2)
-	generation := c.Generation()
+	generation := c.Sealed().Generation()
 	assert.NotZero(t, generation)
 	c.Write(Interval(0, 2), 2, block(t, 7, 8))
 	require.NoError(t, c.Seal(2))
-	assert.Equal(t, generation, c.Generation())
+	assert.Equal(t, generation, c.Sealed().Generation())
 	c.Add([]uint32{200, 201, 202})
 	c.Write(Interval(3, 1), 3, block(t, 9)) // row 3 first: row 2 is a hole
 	require.NoError(t, c.Seal(3))
-	assert.Greater(t, c.Generation(), generation)
-	assert.Equal(t, []bool{true, true, false, true, false}, []bool{c.Live(0), c.Live(1), c.Live(2), c.Live(3), c.Live(4)})
+	assert.Greater(t, c.Sealed().Generation(), generation)
+	assert.Equal(t, []bool{true, true, false, true, false}, []bool{c.Sealed().Live(0), c.Sealed().Live(1), c.Sealed().Live(2), c.Sealed().Live(3), c.Sealed().Live(4)})
 	assert.Equal(t, []int32{7, 8, 0, 9}, sealed(c), "a hole holds zeros, never somebody's bytes")
-	assert.False(t, c.Dense(3))
+	assert.False(t, c.Sealed().Dense(3))
 	c.Write(Interval(2, 1), 4, block(t, 5))
 	require.NoError(t, c.Seal(4))
-	assert.True(t, c.Dense(4))
+	assert.True(t, c.Sealed().Dense(4))
 }
 
 func TestFirstUnsealedFindsTheWriteThatWaits(t *testing.T) {
@@ -162,7 +162,7 @@ func arrays(t *testing.T, rows ...[]byte) (memory.Block, Arena) {
 }
 
 func sealedArrays(c *Column) (values []string) {
-	for _, span := range Spans(c.Sealed().Block, c.Sealed().Extent) {
+	for _, span := range Spans(c.Sealed().Block(), c.Sealed().Extent()) {
 		values = append(values, string(span.of(c.sealed.arena)))
 	}
 	return values
@@ -181,11 +181,11 @@ func TestArrayColumnSharesItsArena(t *testing.T) {
 	}
 	write(1, Interval(0, 3), []byte("one"), nil, []byte("three"))
 	assert.Equal(t, []string{"one", "", "three"}, sealedArrays(c))
-	held, spans := c.Sealed().Arena.Retain(), Spans(c.Sealed().Block, 3)[2]
+	held, spans := c.Sealed().Arena().Retain(), Spans(c.Sealed().Block(), 3)[2]
 	moves := map[memory.Block]bool{}
 	for i := range uint64(200) {
 		write(2+i, Interval(1, 1), []byte("second"))
-		moves[c.Sealed().Arena] = true
+		moves[c.Sealed().Arena()] = true
 	}
 	assert.Equal(t, []string{"one", "second", "three"}, sealedArrays(c))
 	assert.Equal(t, "three", string(spans.of(Arena{Block: held})))

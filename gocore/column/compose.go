@@ -12,7 +12,7 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 		c.compose(dst[:rows.Len()*c.width], start, rows.End(), ordinal)
 		return nil
 	}
-	if len(c.upTo(ordinal)) == 0 && c.Dense(rows.End()) {
+	if len(c.upTo(ordinal)) == 0 && c.Sealed().Dense(rows.End()) {
 		rows.Gather(dst, c.sealed.block.Bytes(), c.width)
 		memory.Copied(rows.Len() * c.width)
 		return nil
@@ -60,7 +60,7 @@ func (c *Column) base(dst []byte, start, end int) {
 		return
 	}
 	for row := start; row < stop; row++ {
-		if !c.Live(row) {
+		if !c.Sealed().Live(row) {
 			clear(dst[(row-start)*c.width : (row-start+1)*c.width])
 		}
 	}

@@ -9,36 +9,38 @@ import (
 // Seal folds every record at or below floor into the sealed state, in order. The cost is the bytes that the records
 // touch: none for the buffer of a covering record, which becomes the sealed buffer as it is. On failure (memory) nothing
 // has changed and the call may be repeated.
+//
+// A column that keeps history folds the last ordinals one by one, so that each has a state.
 func (c *Column) Seal(floor uint64) error {
+	for len(c.records) > 0 && c.records[0].ordinal <= floor {
+		to := floor
+		if c.keep > 1 {
+			to = max(c.records[0].ordinal, c.oldest(floor))
+		}
+		if err := c.seal(to); err != nil {
+			return err
+		}
+	}
+	c.Prune(floor)
+	return nil
+}
+
+// seal folds every record at or below floor into one new state.
+func (c *Column) seal(floor uint64) error {
 	n := 0
 	for n < len(c.records) && c.records[n].ordinal <= floor {
 		n++
 	}
-	if n == 0 {
-		return nil
-	}
 	folded := c.records[:n]
-
-	// The last record that covers all rows before it makes every older byte obsolete.
-	extent, adopt := c.sealed.extent, -1
-	for i, r := range folded {
-		if !r.tombstone() && r.rows.covers(extent) {
-			adopt = i
-		}
-		extent = max(extent, r.rows.End())
-	}
-	target, err := c.target(folded, adopt, extent)
+	kept := len(c.history)
+	c.remember()
+	target, adopt, extent, replaced, err := c.fold(folded)
 	if err != nil {
-		return err
-	}
-	replaced := adopt >= 0
-	if c.schema.Array {
-		moved, err := c.foldArrays(target, folded, adopt, extent)
-		if err != nil {
-			target.Release()
-			return err
+		if len(c.history) > kept {
+			c.history[kept].release()
+			c.history = c.history[:kept]
 		}
-		replaced = replaced || moved
+		return err
 	}
 	for _, r := range folded[adopt+1:] {
 		if r.tombstone() {
@@ -51,10 +53,37 @@ func (c *Column) Seal(floor uint64) error {
 	return nil
 }
 
+// fold finds the buffer for the new state and brings it to where the rows of the records after adopt can be scattered into
+// it. On failure nothing has changed.
+func (c *Column) fold(folded []record) (target memory.Block, adopt, extent int, replaced bool, err error) {
+
+	// The last record that covers all rows before it makes every older byte obsolete.
+	extent, adopt = c.sealed.extent, -1
+	for i, r := range folded {
+		if !r.tombstone() && r.rows.covers(extent) {
+			adopt = i
+		}
+		extent = max(extent, r.rows.End())
+	}
+	replaced = adopt >= 0
+	if target, err = c.target(folded, adopt, extent); err != nil {
+		return target, adopt, extent, replaced, err
+	}
+	if c.schema.Array {
+		moved, failure := c.foldArrays(target, folded, adopt, extent)
+		if failure != nil {
+			target.Release()
+			return target, adopt, extent, replaced, failure
+		}
+		replaced = replaced || moved
+	}
+	return target, adopt, extent, replaced, nil
+}
+
 // foldArrays appends the values of the records to the sealed arena, or to that of the adopted record, and installs it. It
 // reports whether every span was rewritten.
 func (c *Column) foldArrays(target memory.Block, folded []record, adopt, extent int) (moved bool, err error) {
-	arena, live := c.sealed.arena, func(row int) bool { return c.Live(row) }
+	arena, live := c.sealed.arena, c.Sealed().Live
 	if adopt >= 0 {
 		arena, live = folded[adopt].arena, func(row int) bool { return row < folded[adopt].rows.End() }
 	}
@@ -135,7 +164,7 @@ func (c *Column) copied(b memory.Block, used, size int) (memory.Block, error) {
 // reusable buffers are behind by, and which records are gone. It takes over the reference to target.
 func (c *Column) publish(target memory.Block, folded []record, replaced bool, extent int) {
 	if c.sealed.follow(folded) {
-		c.generation++
+		c.sealed.generation++
 	}
 	c.sealed.ordinal = max(c.sealed.ordinal, folded[len(folded)-1].ordinal)
 
@@ -186,6 +215,14 @@ func (c *Column) reclaim() {
 		r.rows.mark(named)
 	}
 	c.changes.names(named)
+	for _, s := range c.history {
+		if s.live == nil {
+			named.fill(0, s.extent)
+		}
+		for i, word := range s.live {
+			named[i] |= word
+		}
+	}
 	rows := Set{c.sealed.gone}.Without(Set{named})
 	if len(rows) < minReclaim {
 		return
@@ -203,7 +240,8 @@ func (c *Column) reclaim() {
 const minReclaim = 256
 
 // retire takes over a reference to a buffer and keeps it for reuse if it is as large as the column, else gives it back.
-// Two are kept: a reader that always holds one snapshot and a writer that is one ahead then never need a fresh buffer.
+// Two are kept, and one for each state of the history: a reader that always holds one snapshot and a writer that is one
+// ahead then never need a fresh buffer.
 // stale says that the bytes are not an earlier sealed state.
 func (c *Column) retire(b memory.Block, stale bool) {
 	if b.Foreign() || b.Capacity() < len(c.paths)*c.width {
@@ -211,7 +249,7 @@ func (c *Column) retire(b memory.Block, stale bool) {
 		return
 	}
 	c.retired = slices.Insert(c.retired, 0, buffer{block: b, stale: stale})
-	for len(c.retired) > keep {
+	for len(c.retired) > spare+len(c.history) {
 		last := &c.retired[len(c.retired)-1]
 		last.forget()
 		last.block.Release()
@@ -219,8 +257,8 @@ func (c *Column) retire(b memory.Block, stale bool) {
 	}
 }
 
-// keep is the number of reusable buffers of a column.
-const keep = 2
+// spare is the number of reusable buffers of a column.
+const spare = 2
 
 // fallBehind notes that rows changed in the sealed state. Once replaying would touch half of the column a plain copy is
 // as good, and the list goes.

@@ -18,12 +18,13 @@ type Plan struct {
 	Pending []uint32
 }
 
-// Plan returns how the column serves the binding now.
+// Plan returns how the column's newest sealed state serves the binding. The plan is the binding's.
 func (b *Binding) Plan(col *column.Column) (*Plan, error) {
-	if b.plan != nil && b.plan.generation == col.Generation() {
+	sealed := col.Sealed()
+	if b.plan != nil && b.plan.generation == sealed.Generation() {
 		return b.plan, nil
 	}
-	plan, err := b.makePlan(col)
+	plan, err := b.PlanOf(sealed)
 	if err != nil {
 		return nil, err
 	}
@@ -32,17 +33,18 @@ func (b *Binding) Plan(col *column.Column) (*Plan, error) {
 	return plan, nil
 }
 
-func (b *Binding) makePlan(col *column.Column) (*Plan, error) {
-	plan := &Plan{generation: col.Generation()}
-	if len(b.missing) == 0 && col.Dense(b.rows.End()) {
+// PlanOf returns how a snapshot serves the binding. The caller owns the plan.
+func (b *Binding) PlanOf(s column.Snapshot) (*Plan, error) {
+	plan := &Plan{generation: s.Generation()}
+	if len(b.missing) == 0 && s.Dense(b.rows.End()) {
 		plan.Count, plan.Rows = b.list.Len(), b.rows.Retain()
 		return plan, nil
 	}
 	if err := b.choose(plan, func(row uint32) bool {
-		if !col.Live(int(row)) && !col.Gone(int(row)) {
+		if !s.Live(int(row)) && !s.Gone(int(row)) {
 			plan.Pending = append(plan.Pending, row)
 		}
-		return col.Live(int(row))
+		return s.Live(int(row))
 	}); err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (b *Binding) choose(plan *Plan, wanted func(row uint32) bool) error {
 	return nil
 }
 
-// Release gives back a plan that Select made.
+// Release gives back a plan that the caller owns.
 func (p *Plan) Release() { p.release() }
 
 func (p *Plan) release() {

@@ -139,12 +139,12 @@ func newArrays(rows, total int, zeroed bool) (block memory.Block, arena column.A
 }
 
 // spansOf packs the spans of rows, in order, into a block of its own.
-func spansOf(c *bound, rows column.Rows) (memory.Block, error) {
+func spansOf(state column.Snapshot, rows column.Rows) (memory.Block, error) {
 	block, err := memory.Alloc(rows.Len()*column.SpanSize, memory.Descriptors)
 	if err != nil {
 		return block, err
 	}
-	rows.Gather(block.Bytes(), c.Sealed().Block.Bytes(), column.SpanSize)
+	rows.Gather(block.Bytes(), state.Block().Bytes(), column.SpanSize)
 	return block, nil
 }
 

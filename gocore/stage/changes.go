@@ -8,7 +8,7 @@ import (
 
 // changed adds the groups of one attribute that a range read serves: the prims that changed in the range, with their
 // values as of its end, and a tombstone group for those that were deleted by then. A prim that changed again after the
-// range can't be served, since only the newest sealed state is kept.
+// range can't be served unless the state as of its end is kept.
 func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *Error {
 	a := s.attributes[name]
 	if a == nil || q.Prims.Len() == 0 {
@@ -32,10 +32,12 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *
 		if !rows.Any(in) {
 			continue
 		}
-		if err := s.overtaken(b, c, in, after, r); err != nil {
-			return err
+		if !c.Kept(r.End, floor) {
+			if err := s.overtaken(b, c, in, after, r); err != nil {
+				return err
+			}
 		}
-		if err := s.addChanged(to, q, a, c, b, in, last, floor, generation); err != nil {
+		if err := s.addChanged(to, q, a, c, b, in, r.End, last, floor, generation); err != nil {
 			return wrap(err, "attribute %q", s.text(name))
 		}
 	}
@@ -55,14 +57,15 @@ func (s *Stage) overtaken(b *query.Binding, c *bound, in, after column.Set, r Ra
 }
 
 // addChanged adds the group of changed values and that of deleted prims.
-func (s *Stage) addChanged(to *read, q query.Query, a *attribute, c *bound, b *query.Binding, in column.Set, last, floor, generation uint64) error {
-	values, err := b.Select(func(row uint32) bool { return in.Has(int(row)) && c.Live(int(row)) })
+func (s *Stage) addChanged(to *read, q query.Query, a *attribute, c *bound, b *query.Binding, in column.Set, end, last, floor, generation uint64) error {
+	state := c.At(end)
+	values, err := b.Select(func(row uint32) bool { return in.Has(int(row)) && state.Live(int(row)) })
 	if err != nil {
 		return err
 	}
 	defer values.Release()
 	if values.Count > 0 {
-		g, err := s.group(q, a, c, values, floor, generation)
+		g, err := s.group(q, a, c, state, values, floor, generation)
 		if err != nil {
 			return err
 		}
@@ -70,7 +73,7 @@ func (s *Stage) addChanged(to *read, q query.Query, a *attribute, c *bound, b *q
 		to.groups = append(to.groups, g)
 	}
 	deleted, err := b.Select(func(row uint32) bool {
-		return in.Has(int(row)) && c.Gone(int(row)) && !a.elsewhere(c, row, func(o *bound, other int) bool { return o.Live(other) })
+		return in.Has(int(row)) && state.Gone(int(row)) && !a.elsewhere(c, row, func(o *bound, other int) bool { return o.At(end).Live(other) })
 	})
 	if err != nil {
 		return err

@@ -50,6 +50,13 @@ func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token
 // seal folds what the floors have passed. A column that cannot be folded for want of memory keeps its records; reads try
 // again and report it.
 func (s *Stage) seal() {
+	if s.history > 1 {
+		for _, a := range s.attributes {
+			for _, c := range a.columns {
+				c.Prune(s.floorOf(a))
+			}
+		}
+	}
 	s.unsealed = slices.DeleteFunc(s.unsealed, func(a *attribute) bool {
 		floor := s.floorOf(a)
 		a.queued = false
@@ -59,6 +66,21 @@ func (s *Stage) seal() {
 		}
 		return !a.queued
 	})
+}
+
+// KeepHistory keeps the values as of the last n sealed ordinals readable, of every attribute, from now on.
+func (s *Stage) KeepHistory(n uint64) *Error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	s.history = n
+	for _, a := range s.attributes {
+		for _, c := range a.columns {
+			c.KeepHistory(n, s.floorOf(a))
+		}
+	}
+	return nil
 }
 
 // OldestPreserved answers, through FetchOrdinal, the ordinal from which change membership is exact for every attribute: 0

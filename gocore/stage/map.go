@@ -218,7 +218,7 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 	generation := uint64(0)
 	if a != nil {
 		for _, c := range a.columns {
-			generation += c.Generation()
+			generation += c.Sealed().Generation()
 		}
 	}
 	n := m.query.Prims.Len()

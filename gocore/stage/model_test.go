@@ -62,6 +62,12 @@ func TestStageAgainstModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			newPlay(t, seed).run(250)
 		})
+		t.Run(fmt.Sprint(seed, " with history"), func(t *testing.T) {
+			p := newPlay(t, seed)
+			p.history = 5
+			require.Nil(t, p.KeepHistory(5))
+			p.run(150)
+		})
 	}
 }
 
@@ -71,8 +77,10 @@ type play struct {
 	model  model
 	pool   []string
 	open   []openMap
-	held   []heldGroup
-	value  float32
+
+	history uint64 // kept ordinals
+	held    []heldGroup
+	value   float32
 }
 
 type openMap struct {
@@ -261,8 +269,11 @@ func (p *play) sealSome() { p.sealTo(p.model.floor + p.random.Uint64N(3)) }
 func (p *play) sealTo(floor uint64) {
 	p.seal(floor)
 	p.model.floor = floor
-	p.compare(p.pool)
-	p.compare(p.some())
+	p.compare(p.pool, p.model.floor)
+	p.compare(p.some(), p.model.floor)
+	if p.history > 0 {
+		p.compare(p.some(), p.model.floor-min(p.model.floor, p.random.Uint64N(p.history)))
+	}
 	p.compareChanges(p.some())
 	for _, path := range p.pool {
 		token, err := p.dict.Path(path)
@@ -272,10 +283,10 @@ func (p *play) sealTo(floor uint64) {
 	}
 }
 
-// compare reads the latest state of a list and holds some of the groups for the rest of the play.
-func (p *play) compare(paths []string) {
+// compare reads the state of a list as of an ordinal and holds some of the groups for the rest of the play.
+func (p *play) compare(paths []string, at uint64) {
 	q := p.query(paths...)
-	read, _, err := p.Read(q, []pathdict.Token{p.token("p")}, Range{End: p.model.floor})
+	read, _, err := p.Read(q, []pathdict.Token{p.token("p")}, Range{End: at})
 	require.Nil(p.T, err)
 	seen := map[int]float3{}
 	for {
@@ -301,10 +312,12 @@ func (p *play) compare(paths []string) {
 		}
 	}
 	for i, path := range paths {
-		value, ok := p.model.at(path, p.model.floor)
+		value, ok := p.model.at(path, at)
 		got, found := seen[i]
-		require.Equal(p.T, ok, found, "prim %s at floor %d", path, p.model.floor)
-		require.Equal(p.T, value, got, "prim %s at floor %d", path, p.model.floor)
+		require.Equal(p.T, ok, found, "prim %s at %d, floor %d", path, at, p.model.floor)
+		if ok {
+			require.Equal(p.T, value, got, "prim %s at %d, floor %d", path, at, p.model.floor)
+		}
 	}
 	_, err = p.ReleaseRead(read)
 	require.Nil(p.T, err)
@@ -336,7 +349,10 @@ func (p *play) compareChanges(paths []string) {
 	}
 	q := p.query(paths...)
 	read, _, err := p.Read(q, []pathdict.Token{p.token("p")}, Range{Start: start, End: end, HasStart: true})
-	if overtaken {
+	if overtaken && (p.history == 0 || end+p.history <= p.model.floor) {
+		if err == nil && p.history > 0 {
+			return // kept a little longer than promised
+		}
 		require.NotNil(p.T, err)
 		require.Equal(p.T, OutOfRange, err.Code)
 		return

@@ -3,6 +3,7 @@ package stage
 import (
 	"slices"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
@@ -107,15 +108,33 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) 
 				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
 				s.text(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
 		}
-		if plan.Count == 0 {
-			continue
-		}
-		g, err := s.group(q, a, c, plan, floor, generation)
-		if err != nil {
+		if err := s.serve(to, q, a, c, b, plan, r.End, floor, generation); err != nil {
 			return wrap(err, "attribute %q", s.text(name))
 		}
-		to.groups = append(to.groups, g)
 	}
+	return nil
+}
+
+// serve adds the group of one column: from its newest sealed state, or, if the column keeps history and an older one is
+// asked for, from that.
+func (s *Stage) serve(to *read, q query.Query, a *attribute, c *bound, b *query.Binding, plan *query.Plan, end, floor, generation uint64) error {
+	state := c.At(end)
+	if state != c.Sealed() {
+		older, err := b.PlanOf(state)
+		if err != nil {
+			return err
+		}
+		defer older.Release()
+		plan, generation = older, generation-c.Sealed().Generation()+state.Generation()
+	}
+	if plan.Count == 0 {
+		return nil
+	}
+	g, err := s.group(q, a, c, state, plan, floor, generation)
+	if err != nil {
+		return err
+	}
+	to.groups = append(to.groups, g)
 	return nil
 }
 
@@ -127,7 +146,7 @@ func (s *Stage) settle(a *attribute) (floor, generation uint64, err *Error) {
 		if err := c.Seal(floor); err != nil {
 			return 0, 0, wrap(err, "attribute %q", s.text(a.name))
 		}
-		generation += c.Generation()
+		generation += c.Sealed().Generation()
 	}
 	return floor, generation, nil
 }
@@ -138,7 +157,7 @@ func (a *attribute) unserved(c *bound, pending []uint32) []uint32 {
 		return pending
 	}
 	return slices.DeleteFunc(slices.Clone(pending), func(row uint32) bool {
-		return a.elsewhere(c, row, func(o *bound, other int) bool { return o.Live(other) || o.Gone(other) })
+		return a.elsewhere(c, row, func(o *bound, other int) bool { return o.Sealed().Live(other) || o.Sealed().Gone(other) })
 	})
 }
 
@@ -154,23 +173,23 @@ func (a *attribute) elsewhere(c *bound, row uint32, condition func(o *bound, oth
 }
 
 // group describes what a plan covers. It costs nothing per row of a fixed column, and a span per row of an array column.
-func (s *Stage) group(q query.Query, a *attribute, c *bound, plan *query.Plan, floor, generation uint64) (Group, error) {
-	sealed, schema := c.Sealed(), c.Schema()
+func (s *Stage) group(q query.Query, a *attribute, c *bound, state column.Snapshot, plan *query.Plan, floor, generation uint64) (Group, error) {
+	schema := c.Schema()
 	g := Group{
-		Attribute: a.name, Ordinal: sealed.Ordinal, Array: schema.Array, Semantic: schema.Semantic,
+		Attribute: a.name, Ordinal: state.Ordinal(), Array: schema.Array, Semantic: schema.Semantic,
 		List: q.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), Count: uint32(plan.Count),
 		DType: schema.DType, Floor: floor, Generation: generation,
 	}
 	if schema.Array {
-		spans, err := spansOf(c, plan.Rows)
+		spans, err := spansOf(state, plan.Rows)
 		if err != nil {
 			return Group{}, err
 		}
-		g.Data, g.Spans, g.Rows = sealed.Arena.Retain(), spans, plan.Count
+		g.Data, g.Spans, g.Rows = state.Arena().Retain(), spans, plan.Count
 	} else if start, dense := plan.Rows.Interval(); dense {
-		g.Data, g.DataOffset, g.Rows = sealed.Block.Retain(), start*c.Width(), plan.Count
+		g.Data, g.DataOffset, g.Rows = state.Block().Retain(), start*c.Width(), plan.Count
 	} else {
-		g.Data, g.Rows, g.DataMap = sealed.Block.Retain(), sealed.Extent, plan.Rows.Index().Retain()
+		g.Data, g.Rows, g.DataMap = state.Block().Retain(), state.Extent(), plan.Rows.Index().Retain()
 	}
 	_ = s.dict.AddRef(q.Handle)
 	if plan.Positions.Valid() {

@@ -32,6 +32,7 @@ type Stage struct {
 	closed     bool
 	lastID     uint64 // handles of every kind come from this counter, so that none is mistaken for another
 	floor      uint64 // the global write floor
+	history    uint64 // sealed ordinals whose values stay readable; 0 and 1 = the newest
 	attributes map[pathdict.Token]*attribute
 	unsealed   []*attribute // those with records above their floor
 	prims      []uint32     // path index -> number of attributes that the prim carries

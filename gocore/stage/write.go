@@ -421,6 +421,7 @@ func (s *Stage) bind(e *entry) *Error {
 	if e.column == nil {
 		a := s.known(e.name)
 		e.column = &bound{Column: column.New(e.schema), bindings: query.Bindings{Resolved: &s.resolved}}
+		e.column.KeepHistory(s.history, s.floorOf(a))
 		a.columns = append(a.columns, e.column)
 	}
 	b, added, err := e.column.bindings.Grow(e.column.Column, e.prims)
