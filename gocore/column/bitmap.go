@@ -27,6 +27,20 @@ func (b bitmap) fill(from, to int) {
 	}
 }
 
+// any reports whether a bit of [from, to) is set, whole words at a time.
+func (b bitmap) any(from, to int) bool {
+	for from = max(from, 0); from < min(to, 64*len(b)); from = (from/64 + 1) * 64 {
+		word := b[from/64] >> (from % 64)
+		if rest := to - from; rest < 64 {
+			word &= 1<<rest - 1
+		}
+		if word != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (b bitmap) count() (n int) {
 	for _, word := range b {
 		n += bits.OnesCount64(word)

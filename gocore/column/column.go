@@ -269,6 +269,12 @@ func (c *Column) Sealed() Snapshot { return Snapshot{&c.sealed} }
 // Deletes reports whether any row is deleted, sealed or not. Without deletes every row holds a value.
 func (c *Column) Deletes() bool { return c.tombstones > 0 || c.sealed.gone != nil }
 
+// Settled reports whether a write to rows can't bring any of them back from a delete. It costs nothing per row as long as
+// nothing is deleted.
+func (c *Column) Settled(rows Rows) bool {
+	return !c.Deletes() || c.tombstones == 0 && !rows.Any(Set{c.sealed.gone})
+}
+
 // Alive tells, one bit a row, which rows hold a value at an ordinal: whose newest state at or below it, sealed or not, is
 // not a delete.
 func (c *Column) Alive(ordinal uint64) Set {

@@ -116,9 +116,10 @@ func (r Rows) mark(set bitmap) {
 
 // Any reports whether any of the rows is in a set.
 func (r Rows) Any(set Set) bool {
-	found := false
-	r.each(func(row int) { found = found || set.Has(row) })
-	return found
+	if start, interval := r.Interval(); interval {
+		return set.bits.any(start, r.end)
+	}
+	return slices.ContainsFunc(r.List(), func(row uint32) bool { return set.Has(int(row)) })
 }
 
 // In returns the rows that are in a set, as an explicit list off the heap or an interval. The caller owns it.

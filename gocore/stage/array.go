@@ -101,23 +101,14 @@ func packed(v tensor.View, name string) ([]byte, *Error) {
 	return bytes, nil
 }
 
-// copyArrays copies the values of the prims into an arena.
-func (e *entry) copyArrays() (err error) {
-	total := 0
-	for _, values := range e.arrays {
-		total += len(values)
-	}
-	e.block, e.arena, err = newArrays(len(e.arrays), total, false)
-	if err != nil {
-		return err
-	}
+// fillArrays copies the values of the prims into the arena.
+func (e *entry) fillArrays() {
 	spans := column.Spans(e.block, len(e.arrays))
 	for i, values := range e.arrays {
 		spans[i] = column.Span{Offset: uint64(e.arena.Used), Length: uint64(len(values))}
 		e.arena.Used += copy(e.arena.Block.Bytes()[e.arena.Used:], values)
 	}
-	memory.Copied(total)
-	return nil
+	memory.Copied(e.arena.Used)
 }
 
 // newArrays returns room for the spans and the values of rows.

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"fmt"
 	"slices"
 	"unsafe"
 
@@ -21,23 +20,6 @@ const (
 	Insert Mode = 1 // creates prims; refused when any of them exists
 	Update Mode = 2 // updates present prims, leaves absent ones alone
 )
-
-// Payload is what a write brings.
-type Payload struct {
-	Views    []tensor.View // one for a fixed column
-	Array    bool          // declares one variable-length array per prim
-	Count    uint32        // leading prims that are written; 0 = all
-	IndexMap []uint32      // source row of each written prim
-	Mask     []uint64      // which of the leading prims are written
-	Stream   uintptr       // CUDA stream to wait for; ignored for host data
-	Event    uintptr       // CUDA event to wait for
-	Semantic tensor.Semantic
-
-	// Owned is the memory of a fixed column's tensor when its owner hands it over: a foreign block whose first byte is that
-	// of the tensor. It becomes the column's storage if the tensor is packed, aligned, covers the column and is its newest
-	// value; the write then takes a reference of its own. Otherwise it is copied like any other.
-	Owned memory.Block
-}
 
 // Write is one attribute of a batch.
 type Write struct {
@@ -68,7 +50,11 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 		}
 		entries = append(entries, e)
 	}
-	if err := s.apply(entries, ordinal); err != nil {
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
+	if err := s.apply(entries, ordinal, mode); err != nil {
+		for i := range entries {
+			entries[i].release()
+		}
 		return 0, err
 	}
 	return s.succeed(), nil
@@ -162,191 +148,82 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 	return e, err
 }
 
-// count is the number of leading prims that the payload is about.
-func (p *Payload) count(name string, prims int) (int, *Error) {
-	switch count := int(p.Count); {
-	case p.IndexMap != nil && p.Mask != nil:
-		return 0, errorf(InvalidArgument, "attribute %q: index_map and mask are mutually exclusive; pass one of them", name)
-	case count == 0 && (p.IndexMap != nil || p.Mask != nil):
-		return 0, errorf(InvalidArgument, "attribute %q: count must be non-zero when index_map or mask is supplied", name)
-	case p.IndexMap != nil && len(p.IndexMap) < count:
-		return 0, errorf(InvalidArgument, "attribute %q: index_map has %d entries, but count is %d; pass one entry per written prim",
-			name, len(p.IndexMap), count)
-	case p.Mask != nil && 64*len(p.Mask) < count:
-		return 0, errorf(InvalidArgument, "attribute %q: mask has %d words of 64 bits, but count is %d; pass a bit per prim",
-			name, len(p.Mask), count)
-	case count > prims:
-		return 0, errorf(InvalidArgument, "attribute %q: count is %d, but the query lists %d prims; pass at most that many, or 0 for all",
-			name, count, prims)
-	case count == 0:
-		return prims, nil
-	default:
-		return count, nil
-	}
-}
-
-// judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
-func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
-	e.view = p.Views[0]
-	if err := checkView(e.view, name); err != nil {
+// apply copies every payload, then makes all of them records. When it fails nothing has been written.
+func (s *Stage) apply(entries []entry, ordinal uint64, mode Mode) *Error {
+	if err := s.copyIn(entries, ordinal, mode); err != nil {
 		return err
-	}
-	rows, dtype, err := e.view.Fold()
-	if err != nil {
-		return wrap(err, "attribute %q", name)
-	}
-	if err := p.Semantic.Check(dtype, false); err != nil {
-		return wrap(err, "attribute %q", name)
-	}
-	e.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
-	if p.IndexMap != nil {
-		e.source = p.IndexMap[:count]
-		for i, row := range e.source {
-			if int(row) >= rows {
-				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
-					name, i, row, rows)
-			}
-		}
-		return nil
-	}
-	if rows != count {
-		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
-			name, e.view.Shape, e.view.DType, rows, count, flatHint(e.view, rows, count))
-	}
-	if p.Mask != nil {
-		e.source = selected(p.Mask, count)
-	}
-	return nil
-}
-
-// checkView refuses a tensor that this build can't read.
-func checkView(v tensor.View, name string) *Error {
-	if v.Device.Type != tensor.CPU {
-		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first", name, v.Device)
-	}
-	if err := v.CheckExtents(); err != nil {
-		return wrap(err, "attribute %q", name)
-	}
-	return nil
-}
-
-// selected lists the positions below n whose bit is set.
-func selected(mask []uint64, n int) []uint32 {
-	list := []uint32{}
-	for i := range n {
-		if mask[i/64]>>(i%64)&1 == 1 {
-			list = append(list, uint32(i))
-		}
-	}
-	return list
-}
-
-// flatHint explains the commonest mistake: components counted as rows.
-func flatHint(v tensor.View, rows, prims int) string {
-	if len(v.Shape) != 1 || prims == 0 || rows <= prims || rows%prims != 0 {
-		return ""
-	}
-	return fmt.Sprintf("; a flat buffer is not cut into tuples: pass shape (%d, %d), or a dtype with %d lanes and shape (%d,)",
-		prims, rows/prims, int(v.DType.Lanes)*rows/prims, prims)
-}
-
-// columnFor returns the column that takes values of a schema for the prims, or nil when a new one is needed. The
-// schema of a prim's attribute never changes: another dtype, kind or role for a prim that has a value is refused.
-func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, *Error) {
-	a := s.attributes[name]
-	if a == nil {
-		return nil, nil
-	}
-	var fits *bound
-	for _, c := range a.columns {
-		if accepts(c.Schema(), schema) {
-			if len(a.columns) == 1 {
-				return c, nil
-			}
-			if fits == nil {
-				fits = c
-			}
-		}
-	}
-	for _, c := range a.columns {
-		if c == fits {
-			continue
-		}
-		carried, err := c.carried(prims)
-		if err != nil {
-			return nil, wrap(err, "attribute %q", s.text(name))
-		}
-		if carried {
-			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s; delete the attribute first to change its schema",
-				s.text(name), schema, c.Schema())
-		}
-		if rows, err := c.rowsOf(prims); err != nil {
-			return nil, wrap(err, "attribute %q", s.text(name))
-		} else if c.Above(rows, ordinal) {
-			return nil, errorf(InvalidArgument, "attribute %q: %s at ordinal %d lies below a delete of the %s; write it above the delete",
-				s.text(name), schema, ordinal, c.Schema())
-		}
-	}
-	return fits, nil
-}
-
-// carried reports whether any of the prims holds a value in the column, in its newest state.
-func (c *bound) carried(prims *pathdict.List) (bool, error) {
-	rows, err := c.rowsOf(prims)
-	if err != nil || rows.Len() == 0 || !c.Deletes() {
-		return rows.Len() > 0, err
-	}
-	return rows.Any(c.Alive(latest)), nil
-}
-
-// rowsOf returns the rows of those prims that have one.
-func (c *bound) rowsOf(prims *pathdict.List) (column.Rows, error) {
-	b, err := c.bindings.Of(c.Column, prims)
-	if err != nil {
-		return column.Rows{}, err
-	}
-	return b.Rows(), nil
-}
-
-// accepts reports whether values of schema may go into a column: same layout, and a role that does not contradict.
-func accepts(have, schema column.Schema) bool {
-	return have.DType == schema.DType && have.Array == schema.Array &&
-		(have.Semantic == schema.Semantic || have.Semantic == 0 || schema.Semantic == 0)
-}
-
-// apply copies every payload, then makes all of them records.
-func (s *Stage) apply(entries []entry, ordinal uint64) *Error {
-	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
-	for i := range entries {
-		e := &entries[i]
-		if e.adoptable() {
-			continue
-		}
-		if err := e.copyIn(); err != nil {
-			for k := range entries[:i] {
-				entries[k].release()
-			}
-			return wrap(err, "attribute %q", s.text(e.name))
-		}
 	}
 	for i := range entries {
 		if err := s.bind(&entries[i]); err != nil {
-			for k := range entries {
-				entries[k].release()
-			}
 			return err
 		}
 	}
 	for i := range entries {
 		if err := entries[i].adopt(ordinal); err != nil {
-			for k := range entries {
-				entries[k].release()
-			}
 			return wrap(err, "attribute %q", s.text(entries[i].name))
 		}
 	}
 	for _, e := range entries {
 		s.record(e, ordinal)
+	}
+	return nil
+}
+
+// unlockFrom is the number of bytes from which a copy is made without the stage's mutex: others would wait for longer than
+// it takes to wake them.
+const unlockFrom = 1 << 18
+
+// copyIn makes the one copy of a write, into blocks that belong to nobody yet. A long one lets other operations of the
+// stage go on meanwhile; what was judged before is then judged again.
+func (s *Stage) copyIn(entries []entry, ordinal uint64, mode Mode) *Error {
+	total := 0
+	for i := range entries {
+		e := &entries[i]
+		if e.adoptable() {
+			continue
+		}
+		if err := e.makeRoom(); err != nil {
+			return wrap(err, "attribute %q", s.text(e.name))
+		}
+		total += e.block.Size() + e.arena.Block.Size()
+	}
+	if total < unlockFrom {
+		return s.fill(entries)
+	}
+	s.mu.Unlock()
+	err := s.fill(entries)
+	s.mu.Lock()
+	if err != nil {
+		return err
+	}
+	return s.judgeAgain(entries, ordinal, mode)
+}
+
+func (s *Stage) fill(entries []entry) *Error {
+	for i := range entries {
+		if err := entries[i].fill(); err != nil {
+			return wrap(err, "attribute %q", s.text(entries[i].name))
+		}
+	}
+	return nil
+}
+
+// judgeAgain refuses what has become impossible while the mutex was free.
+func (s *Stage) judgeAgain(entries []entry, ordinal uint64, mode Mode) (err *Error) {
+	if s.closed {
+		return errorf(InvalidHandle, "stage %q was destroyed", s.name)
+	}
+	for i := range entries {
+		e := &entries[i]
+		if err := s.checkFloor(e.name, ordinal); err != nil {
+			return err
+		}
+		if err := s.checkMode(e.prims, mode); err != nil {
+			return err
+		}
+		if e.column, err = s.columnFor(e.name, e.prims, e.schema, ordinal); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -372,31 +249,44 @@ func (e *entry) adopt(ordinal uint64) error {
 		e.block = e.owned.Retain()
 		return nil
 	}
-	return e.copyIn()
+	if err := e.makeRoom(); err != nil {
+		return err
+	}
+	return e.fill()
 }
 
-// copyIn copies the payload into a block of its own: the one copy of a write.
-func (e *entry) copyIn() (err error) {
+// makeRoom takes the blocks into which the payload is copied.
+func (e *entry) makeRoom() (err error) {
+	switch {
+	case e.schema.Array:
+		total := 0
+		for _, values := range e.arrays {
+			total += len(values)
+		}
+		e.block, e.arena, err = newArrays(len(e.arrays), total, false)
+	case e.column != nil:
+		e.block, err = e.column.Buffer(e.prims.Len()*e.schema.DType.Size(), false)
+	default:
+		e.block, err = memory.Alloc(e.prims.Len()*e.schema.DType.Size(), memory.Columns)
+	}
+	return err
+}
+
+// fill copies the payload. It touches nothing of the stage's.
+func (e *entry) fill() error {
+	if !e.block.Valid() {
+		return nil // the payload's own memory may be taken over
+	}
 	if e.schema.Array {
-		return e.copyArrays()
+		e.fillArrays()
+		return nil
 	}
 	width := e.schema.DType.Size()
-	size := e.prims.Len() * width
-	if e.column != nil {
-		e.block, err = e.column.Buffer(size, false)
-	} else {
-		e.block, err = memory.Alloc(size, memory.Columns)
+	memory.Copied(e.prims.Len() * width)
+	if e.source != nil {
+		return e.gatherIn(width)
 	}
-	if err != nil {
-		return err
-	}
-	if e.source == nil {
-		tensor.CopyRows(e.block.Bytes()[:size], e.view)
-	} else if err = e.gatherIn(width); err != nil {
-		e.block.Release()
-		return err
-	}
-	memory.Copied(size)
+	tensor.CopyRows(e.block.Bytes(), e.view)
 	return nil
 }
 
@@ -437,13 +327,13 @@ func (s *Stage) record(e entry, ordinal uint64) {
 	if e.column.Schema().Semantic == 0 {
 		e.column.Stamp(e.schema.Semantic)
 	}
-	if e.column.Deletes() {
+	if e.column.Settled(e.rows) {
+		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
+		s.count(e.added, +1)
+	} else {
 		before := e.column.Alive(latest)
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.carry(e.column, e.column.Alive(latest).Without(before), +1)
-	} else {
-		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
-		s.count(e.added, +1)
 	}
 	s.queue(s.known(e.name))
 }

@@ -1,0 +1,114 @@
+package stage
+
+import (
+	"fmt"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/tensor"
+)
+
+// Payload is what a write brings.
+type Payload struct {
+	Views    []tensor.View // one for a fixed column
+	Array    bool          // declares one variable-length array per prim
+	Count    uint32        // leading prims that are written; 0 = all
+	IndexMap []uint32      // source row of each written prim
+	Mask     []uint64      // which of the leading prims are written
+	Stream   uintptr       // CUDA stream to wait for; ignored for host data
+	Event    uintptr       // CUDA event to wait for
+	Semantic tensor.Semantic
+
+	// Owned is the memory of a fixed column's tensor when its owner hands it over: a foreign block whose first byte is that
+	// of the tensor. It becomes the column's storage if the tensor is packed, aligned, covers the column and is its newest
+	// value; the write then takes a reference of its own. Otherwise it is copied like any other.
+	Owned memory.Block
+}
+
+// count is the number of leading prims that the payload is about.
+func (p *Payload) count(name string, prims int) (int, *Error) {
+	switch count := int(p.Count); {
+	case p.IndexMap != nil && p.Mask != nil:
+		return 0, errorf(InvalidArgument, "attribute %q: index_map and mask are mutually exclusive; pass one of them", name)
+	case count == 0 && (p.IndexMap != nil || p.Mask != nil):
+		return 0, errorf(InvalidArgument, "attribute %q: count must be non-zero when index_map or mask is supplied", name)
+	case p.IndexMap != nil && len(p.IndexMap) < count:
+		return 0, errorf(InvalidArgument, "attribute %q: index_map has %d entries, but count is %d; pass one entry per written prim",
+			name, len(p.IndexMap), count)
+	case p.Mask != nil && 64*len(p.Mask) < count:
+		return 0, errorf(InvalidArgument, "attribute %q: mask has %d words of 64 bits, but count is %d; pass a bit per prim",
+			name, len(p.Mask), count)
+	case count > prims:
+		return 0, errorf(InvalidArgument, "attribute %q: count is %d, but the query lists %d prims; pass at most that many, or 0 for all",
+			name, count, prims)
+	case count == 0:
+		return prims, nil
+	default:
+		return count, nil
+	}
+}
+
+// judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
+func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
+	e.view = p.Views[0]
+	if err := checkView(e.view, name); err != nil {
+		return err
+	}
+	rows, dtype, err := e.view.Fold()
+	if err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	if err := p.Semantic.Check(dtype, false); err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	e.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
+	if p.IndexMap != nil {
+		e.source = p.IndexMap[:count]
+		for i, row := range e.source {
+			if int(row) >= rows {
+				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
+					name, i, row, rows)
+			}
+		}
+		return nil
+	}
+	if rows != count {
+		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
+			name, e.view.Shape, e.view.DType, rows, count, flatHint(e.view, rows, count))
+	}
+	if p.Mask != nil {
+		e.source = selected(p.Mask, count)
+	}
+	return nil
+}
+
+// checkView refuses a tensor that this build can't read.
+func checkView(v tensor.View, name string) *Error {
+	if v.Device.Type != tensor.CPU {
+		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first", name, v.Device)
+	}
+	if err := v.CheckExtents(); err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	return nil
+}
+
+// selected lists the positions below n whose bit is set.
+func selected(mask []uint64, n int) []uint32 {
+	list := []uint32{}
+	for i := range n {
+		if mask[i/64]>>(i%64)&1 == 1 {
+			list = append(list, uint32(i))
+		}
+	}
+	return list
+}
+
+// flatHint explains the commonest mistake: components counted as rows.
+func flatHint(v tensor.View, rows, prims int) string {
+	if len(v.Shape) != 1 || prims == 0 || rows <= prims || rows%prims != 0 {
+		return ""
+	}
+	return fmt.Sprintf("; a flat buffer is not cut into tuples: pass shape (%d, %d), or a dtype with %d lanes and shape (%d,)",
+		prims, rows/prims, int(v.DType.Lanes)*rows/prims, prims)
+}

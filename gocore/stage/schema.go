@@ -1,0 +1,70 @@
+package stage
+
+import (
+	"ovstage/gocore/column"
+	"ovstage/gocore/pathdict"
+)
+
+// columnFor returns the column that takes values of a schema for the prims, or nil when a new one is needed. The
+// schema of a prim's attribute never changes: another dtype, kind or role for a prim that has a value is refused.
+func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, *Error) {
+	a := s.attributes[name]
+	if a == nil {
+		return nil, nil
+	}
+	var fits *bound
+	for _, c := range a.columns {
+		if accepts(c.Schema(), schema) {
+			if len(a.columns) == 1 {
+				return c, nil
+			}
+			if fits == nil {
+				fits = c
+			}
+		}
+	}
+	for _, c := range a.columns {
+		if c == fits {
+			continue
+		}
+		carried, err := c.carried(prims)
+		if err != nil {
+			return nil, wrap(err, "attribute %q", s.text(name))
+		}
+		if carried {
+			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s; delete the attribute first to change its schema",
+				s.text(name), schema, c.Schema())
+		}
+		if rows, err := c.rowsOf(prims); err != nil {
+			return nil, wrap(err, "attribute %q", s.text(name))
+		} else if c.Above(rows, ordinal) {
+			return nil, errorf(InvalidArgument, "attribute %q: %s at ordinal %d lies below a delete of the %s; write it above the delete",
+				s.text(name), schema, ordinal, c.Schema())
+		}
+	}
+	return fits, nil
+}
+
+// carried reports whether any of the prims holds a value in the column, in its newest state.
+func (c *bound) carried(prims *pathdict.List) (bool, error) {
+	rows, err := c.rowsOf(prims)
+	if err != nil || rows.Len() == 0 || !c.Deletes() {
+		return rows.Len() > 0, err
+	}
+	return rows.Any(c.Alive(latest)), nil
+}
+
+// rowsOf returns the rows of those prims that have one.
+func (c *bound) rowsOf(prims *pathdict.List) (column.Rows, error) {
+	b, err := c.bindings.Of(c.Column, prims)
+	if err != nil {
+		return column.Rows{}, err
+	}
+	return b.Rows(), nil
+}
+
+// accepts reports whether values of schema may go into a column: same layout, and a role that does not contradict.
+func accepts(have, schema column.Schema) bool {
+	return have.DType == schema.DType && have.Array == schema.Array &&
+		(have.Semantic == schema.Semantic || have.Semantic == 0 || schema.Semantic == 0)
+}
