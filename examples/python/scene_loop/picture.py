@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,6 +21,8 @@ from scene import Scene
 TICKS_PER_SECOND = 60  # the pace at which the loop would be played
 PAPER, INK, FAINT, REST = "#0d1018", "#dfe3ee", "#232838", "#8b93a7"
 TIME = LinearSegmentedColormap.from_list("time", ["#22d3ee", "#6d7cf5", "#c457d6", "#fb6f84", "#ffc24b"])
+FEW = 20  # bodies that can afford thick lines
+GAP = 8  # times the usual step from snapshot to snapshot: over a longer one, no path is claimed to be known
 SHADES = 120  # steps of colour along a path; one line each, since thousands of single segments draw slowly
 STYLE = {
     "figure.facecolor": PAPER,
@@ -66,15 +70,23 @@ def headline(scene: Scene, findings: Findings) -> str:
 
 
 def trace(axes: Axes, tracks: np.ndarray, seconds: np.ndarray) -> LineCollection:
-    """Each path as a chain of short lines, so that colour can follow time."""
-    last = len(seconds) - 1
-    step = max(1, last // SHADES)
-    chain = [slice(start, start + step + 1) for start in range(0, last, step)]
+    """Each path as a chain of short lines, so that colour can follow time. What the reader missed stays a gap."""
+    chain = list(links(seconds))
     pieces = [track[part] for track in tracks for part in chain]
-    lines = LineCollection(pieces, cmap=TIME, linewidths=0.6, alpha=0.8, zorder=2)
+    lines = LineCollection(pieces, cmap=TIME, linewidths=0.6 if len(tracks) > FEW else 1.6, alpha=0.8, zorder=2)
     lines.set_array(np.tile([seconds[part].mean() for part in chain], len(tracks)))
     lines.set_clim(0.0, max(seconds[-1], 1 / TICKS_PER_SECOND))
     return axes.add_collection(lines)
+
+
+def links(seconds: np.ndarray) -> Iterator[slice]:
+    """Moments to join by one line of one colour: neighbours in time, each link starting where the last one ended."""
+    steps = np.diff(seconds)
+    gaps = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else []
+    length = max(1, len(steps) // SHADES)
+    for first, end in pairwise([0, *gaps, len(seconds)]):
+        for start in range(first, end - 1, length):
+            yield slice(start, min(start + length + 1, end))
 
 
 def frame(axes: Axes, tracks: np.ndarray) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ovstage import OrdinalRange, OvstageError, PathDictionary, Query, Stage
-from ovstage.population.usd import Report, open_usd
+from ovstage.population import Report, open_usd
 
 SHIPPED = "ant_multi.usda"
 LOADED = 1  # the ordinal of the scene as it was loaded; ticks follow

@@ -1,7 +1,8 @@
 """Publishing USD scenes into a stage.
 
-``available()`` says whether this build can do it. ``Operation`` is what the asynchronous calls return; unlike
-``ovstage.Operation`` its ``wait`` hands over a value, can be repeated, and answers a timeout with ``None``.
+``available()`` says whether what it takes is installed, ``open_usd`` does it. ``Operation`` is what the asynchronous
+calls return; unlike ``ovstage.Operation`` its ``wait`` hands over a value, can be repeated, and answers a timeout with
+``None``.
 """
 
 from __future__ import annotations
@@ -11,16 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ovstage import guard
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.population.usd import Progress, Report, available, open_usd
 
 if TYPE_CHECKING:
     from ovstage.stage import Stage
 
-__all__ = ["Operation", "available"]
-
-
-def available() -> bool:
-    """Whether this build can open USD scenes."""
-    return False
+__all__ = ["Operation", "Progress", "Report", "available", "open_usd"]
 
 
 class Operation:
