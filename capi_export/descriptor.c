@@ -1,49 +1,85 @@
 /*
  * descriptor.c - what the pointers of a group lead to.
  *
- * Groups have the canonical layout of the interface: one tensor, one axis of rows, whole values in the lanes, no
- * strides and no byte offset. Clients check for it. Strides and trailing axes appear where consumers need them, in
+ * Groups have the canonical layout of the interface: tensors of one axis, whole values in the lanes, no strides and no
+ * byte offset. A fixed-size column is one tensor, whose axis counts the rows; an array column has one for each prim,
+ * whose axis counts the elements. Clients check for it. Strides and trailing axes appear where consumers need them, in
  * exports.
  */
 #include <stdlib.h>
 
 #include "ring.h"
 
+/* One allocation for a whole group, however many tensors it has. */
+typedef struct descriptor {
+  int64_t references;
+  ov_block* data; /* given up when a map group is committed: then nothing but views keeps the bytes */
+  ov_block* prim_map;
+  ov_block* data_map;
+  DLTensor tensors[]; /* ovstage_data_t.tensors points here; behind them their shapes */
+} descriptor;
+
 const uint8_t ov_no_bytes[256] __attribute__((aligned(256))) = {0};
 
-ov_descriptor* ov_descriptor_new(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
-                                 ov_block* data_map) {
-  ov_descriptor* d = malloc(sizeof *d);
+static descriptor* of(const DLTensor* tensors) {
+  return (descriptor*)((char*)tensors - offsetof(descriptor, tensors));
+}
+
+/* Takes the blocks over, also when it fails. */
+static descriptor* make(uint32_t count, ov_block* data, ov_block* prim_map, ov_block* data_map) {
+  descriptor* d = malloc(sizeof *d + count * (sizeof(DLTensor) + sizeof(int64_t)));
   if (d == NULL) {
     ov_block_release(data);
     ov_block_release(prim_map);
     ov_block_release(data_map);
     return NULL;
   }
-  *d = (ov_descriptor){.references = 1, .data = data, .prim_map = prim_map, .data_map = data_map, .shape = {rows}};
-  d->tensor = (DLTensor){
-      .data = data != NULL ? (uint8_t*)data->data + offset : (void*)ov_no_bytes,
-      .device = {kDLCPU, 0},
-      .ndim = 1,
-      .dtype = dtype,
-      .shape = d->shape,
-  };
+  *d = (descriptor){.references = 1, .data = data, .prim_map = prim_map, .data_map = data_map};
   return d;
 }
 
-ov_descriptor* ov_descriptor_of(const DLTensor* tensors) {
-  return (ov_descriptor*)((char*)tensors - offsetof(ov_descriptor, tensor));
+static void* address(const ov_block* block, uint64_t offset) {
+  return block != NULL ? (uint8_t*)block->data + offset : (void*)ov_no_bytes;
 }
 
-void ov_descriptor_retain(ov_descriptor* d) { __atomic_add_fetch(&d->references, 1, __ATOMIC_RELAXED); }
-
-void ov_descriptor_give_up_data(ov_descriptor* d) {
-  ov_block_release(__atomic_exchange_n(&d->data, NULL, __ATOMIC_ACQ_REL));
+static void describe(DLTensor* tensor, void* data, DLDataType dtype, int64_t* shape, int64_t extent) {
+  *shape = extent;
+  *tensor = (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = 1, .dtype = dtype, .shape = shape};
 }
 
-void ov_descriptor_release(ov_descriptor* d) {
+DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
+                           ov_block* data_map) {
+  descriptor* d = make(1, data, prim_map, data_map);
+  if (d == NULL) return NULL;
+  describe(d->tensors, address(data, offset), dtype, (int64_t*)(d->tensors + 1), rows);
+  return d->tensors;
+}
+
+DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLDataType dtype, uint64_t element,
+                            ov_block* prim_map) {
+  descriptor* d = make(count, data, prim_map, NULL);
+  if (d != NULL) {
+    const ov_span* span = spans->data;
+    int64_t* shapes = (int64_t*)(d->tensors + count);
+    for (uint32_t k = 0; k < count; k++)
+      describe(&d->tensors[k], address(data, span[k].offset), dtype, &shapes[k], (int64_t)(span[k].length / element));
+  }
+  ov_block_release(spans);
+  return d != NULL ? d->tensors : NULL;
+}
+
+ov_block* ov_tensors_block(const DLTensor* tensors) { return __atomic_load_n(&of(tensors)->data, __ATOMIC_ACQUIRE); }
+
+void ov_tensors_retain(const DLTensor* tensors) { __atomic_add_fetch(&of(tensors)->references, 1, __ATOMIC_RELAXED); }
+
+void ov_tensors_give_up_data(const DLTensor* tensors) {
+  ov_block_release(__atomic_exchange_n(&of(tensors)->data, NULL, __ATOMIC_ACQ_REL));
+}
+
+void ov_tensors_release(const DLTensor* tensors) {
+  descriptor* d = of(tensors);
   if (__atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL) != 0) return;
-  ov_descriptor_give_up_data(d);
+  ov_tensors_give_up_data(tensors);
   ov_block_release(d->prim_map);
   ov_block_release(d->data_map);
   free(d);

@@ -44,7 +44,7 @@ static void lay_out(DLTensor* out, const DLTensor* tensor, int64_t* axes) {
   int64_t compact = lanes;
   for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
     strides[i] = tensor->strides != NULL ? tensor->strides[i] * lanes : compact;
-    compact *= shape[i];
+    if (shape[i] > 0) compact *= shape[i]; /* an axis without extent leaves the others the strides that they had */
   }
   *out = (DLTensor){
       .data = tensor->data != NULL ? (char*)tensor->data + tensor->byte_offset : (void*)ov_no_bytes,

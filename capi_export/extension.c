@@ -30,16 +30,15 @@ static int64_t block_refs(const ovstage_go_block_t* block) {
 }
 
 static ovstage_go_block_t* tensors_block(const DLTensor* tensors) {
-  if (tensors == NULL) return NULL;
-  return (ovstage_go_block_t*)__atomic_load_n(&ov_descriptor_of(tensors)->data, __ATOMIC_ACQUIRE);
+  return tensors != NULL ? (ovstage_go_block_t*)ov_tensors_block(tensors) : NULL;
 }
 
 static void tensors_retain(const DLTensor* tensors) {
-  if (tensors != NULL) ov_descriptor_retain(ov_descriptor_of(tensors));
+  if (tensors != NULL) ov_tensors_retain(tensors);
 }
 
 static void tensors_release(const DLTensor* tensors) {
-  if (tensors != NULL && !ov_forked) ov_descriptor_release(ov_descriptor_of(tensors));
+  if (tensors != NULL && !ov_forked) ov_tensors_release(tensors);
 }
 
 /* ---- DLPack ------------------------------------------------------------------------------------------------------ */
@@ -80,8 +79,9 @@ static ovstage_enqueue_result_t map_attribute(ovstage_instance_t* instance, ovst
   else if (element_count > OV_MOST_ENTRIES)
     result.status = ov_too_many("element_count", element_count);
   else if ((result.status = check_options(options)) == OVSTAGE_OK)
-    result = ovgoMap(instance->context, handle, (ovstage_map_desc_t*)desc, ordinal, (size_t*)element_sizes,
-                     element_count, options != NULL ? options->initial : OVSTAGE_GO_INITIAL_CURRENT, out);
+    result = ovgoMap(instance->context, handle, (ovstage_map_desc_t*)desc, ordinal, element_sizes != NULL,
+                     element_count > 0 ? (size_t*)element_sizes : NULL, element_count,
+                     options != NULL ? options->initial : OVSTAGE_GO_INITIAL_CURRENT, out);
   return ov_accept(instance->context, symbol, result);
 }
 
@@ -125,6 +125,13 @@ static ovstage_api_status_t abort_map(ovstage_instance_t* instance, ovstage_map_
   ovstage_api_status_t status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
   return ov_leave(instance->context, symbol, ovgoAbortMap(instance->context, handle));
+}
+
+static ovstage_api_status_t keep_history(ovstage_instance_t* instance, uint64_t ordinals) {
+  const char* symbol = "keep_history";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  return ov_leave(instance->context, symbol, ovgoKeepHistory(instance->context, ordinals));
 }
 
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
@@ -192,4 +199,5 @@ const ovstage_go_v1_t ov_extension = {
     .process_counters = process_counters,
     .trim = trim,
     .op_status = op_status,
+    .keep_history = keep_history,
 };

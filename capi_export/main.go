@@ -14,6 +14,7 @@
 //	call.c gate.c     how each call begins and ends; how a destroy waits for the calls inside
 //	ops.c             waiting for operations without Go
 //	descriptor.c      the tensors that groups point at
+//	managed.c         tensors that a write brings along, and their deleters
 //	export.c          DLPack exports and their deleters
 //	log.c             the thread that delivers log messages
 //	absent.c          what is not built yet, each with its refusal

@@ -19,10 +19,10 @@ type mappedGroup struct {
 	key uint64
 }
 
-// commit ends the library's part in a mapped group, whose buffer now is the column's or nobody's: a descriptor that a client
-// has retained no longer keeps the bytes.
+// commit ends the library's part in a mapped group, whose buffer now is the column's or nobody's: tensors that a client has
+// retained no longer keep the bytes.
 func (i *instance) commit(g mappedGroup) {
-	C.ov_descriptor_give_up_data(g.descriptor)
+	C.ov_tensors_give_up_data(g.tensors)
 	i.release(g.heldGroup)
 }
 
@@ -45,7 +45,7 @@ func (i *instance) end(id stage.MapID) {
 //export ovgoMap
 func ovgoMap(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, desc *C.ovstage_map_desc_t, ordinal C.ovstage_ordinal_t,
-	sizes *C.size_t, count C.size_t, initial C.ovstage_go_initial_t, out *C.ovstage_map_handle_t,
+	array C.bool, sizes *C.size_t, count C.size_t, initial C.ovstage_go_initial_t, out *C.ovstage_map_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	defer i.guard("ovstage_map_attribute", &result.status)
@@ -59,11 +59,10 @@ func ovgoMap(
 		Semantic:  tensor.Semantic(desc.semantic),
 		Mode:      stage.Mode(desc.prim_mode),
 		Initial:   stage.Initial(initial),
-		HasSizes:  sizes != nil,
+		HasSizes:  bool(array),
 	}
-	if sizes != nil {
-		// A session outlives this call, so it gets a copy.
-		d.ElementSizes = append(d.ElementSizes, unsafe.Slice((*uint64)(unsafe.Pointer(sizes)), int(count))...)
+	if count > 0 {
+		d.ElementSizes = unsafe.Slice((*uint64)(unsafe.Pointer(sizes)), int(count))
 	}
 	id, op, err := i.stage.Map(stage.QueryID(query), d, uint64(ordinal))
 	if err != nil {
@@ -102,14 +101,14 @@ func ovgoFetchMap(
 			session = map[uintptr]mappedGroup{}
 			i.maps[id] = session
 		}
-		session[uintptr(unsafe.Pointer(&held.descriptor.tensor))] = mapped
+		session[uintptr(unsafe.Pointer(held.tensors))] = mapped
 	}
 	i.mu.Unlock()
 	if !open { // another thread has ended the map meanwhile
 		i.commit(mapped)
 		return fail(refuse(stage.InvalidHandle, "map handle %d has been unmapped", id))
 	}
-	*out = C.ovstage_map_group_t{prims: prims(&g.Group), data: data(&g.Group, held.descriptor), meta: meta(&g.Group)}
+	*out = C.ovstage_map_group_t{prims: prims(&g.Group), data: data(&g.Group, held.tensors), meta: meta(&g.Group)}
 	return C.OVSTAGE_OK
 }
 

@@ -7,9 +7,11 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
 	"ovstage/gocore/stage"
 )
 
@@ -45,6 +47,65 @@ func (i *instance) attribute(argument string, a *C.ovx_string_or_token_t) (pathd
 		return 0, refuse(stage.InvalidArgument, "%s: %s", argument, err)
 	}
 	return token, nil
+}
+
+// texts copies the views of an array of strings, not their bytes: those must outlive the result. An empty string may have any
+// address.
+func texts(argument string, p **C.ovx_string_t, n C.size_t) ([]string, *stage.Error) {
+	switch at := addressIn(unsafe.Pointer(p)); {
+	case n == 0:
+		return nil, nil
+	case at < firstAddress || n > maxString:
+		return nil, refuse(stage.InvalidArgument, "%s is %s with %d entries, which is no array", argument, number(at), n)
+	}
+	list := make([]string, int(n))
+	for k := range list {
+		s := &unsafe.Slice(*p, int(n))[k]
+		switch at := addressIn(unsafe.Pointer(&s.ptr)); {
+		case s.length == 0:
+		case at < firstAddress || s.length > maxString:
+			return nil, refuse(stage.InvalidArgument, "%s[%d]: ptr is %s with length %d, which is no text", argument, k, number(at), s.length)
+		default:
+			list[k] = unsafe.String((*byte)(unsafe.Pointer(s.ptr)), int(s.length))
+		}
+	}
+	return list, nil
+}
+
+// predicates translates the conditions of a filter. HAS does not look at values.
+func (i *instance) predicates(list []C.ovstage_predicate_t) ([]stage.Predicate, *stage.Error) {
+	predicates := make([]stage.Predicate, len(list))
+	for k := range list {
+		p, argument := &list[k], fmt.Sprintf("filter.predicates[%d]", k)
+		attribute, err := i.attribute(argument+".attribute", &p.attribute)
+		if err != nil {
+			return nil, err
+		}
+		predicates[k] = stage.Predicate{Attribute: attribute, Op: query.FilterOp(p.op)}
+		if p.op == C.OVSTAGE_FILTER_OP_HAS {
+			continue
+		}
+		if predicates[k].Values, err = texts(argument+".values", &p.values, p.value_count); err != nil {
+			return nil, err
+		}
+	}
+	return predicates, nil
+}
+
+//export ovgoQuery
+func ovgoQuery(
+	c *C.ovstage_context_t, list *C.ovstage_predicate_t, count C.size_t, attrs *C.ovx_token_t, attrCount C.size_t,
+	out *C.ovstage_query_handle_t,
+) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_query", &result.status)
+	predicates, err := i.predicates(unsafe.Slice(list, int(count)))
+	if err != nil {
+		return enqueued(0, err)
+	}
+	id, op, err := i.stage.QueryFilter(predicates, tokens(attrs, attrCount))
+	*out = C.ovstage_query_handle_t(id)
+	return enqueued(op, err)
 }
 
 //export ovgoQueryPaths
@@ -167,4 +228,14 @@ func ovgoReleaseOrdinalQuery(
 	i := of(c)
 	defer i.guard("ovstage_release_ordinal_query", &result.status)
 	return enqueued(i.stage.ReleaseOrdinalQuery(stage.OrdinalQueryID(handle)))
+}
+
+//export ovgoKeepHistory
+func ovgoKeepHistory(c *C.ovstage_context_t, ordinals C.uint64_t) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("keep_history", &status)
+	if err := i.stage.KeepHistory(uint64(ordinals)); err != nil {
+		return fail(err)
+	}
+	return C.OVSTAGE_OK
 }

@@ -8,21 +8,22 @@ import "C"
 import (
 	"unsafe"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/stage"
 )
 
-// heldGroup is what a client holds by a fetched group: the descriptor with its buffers, and the list that the prims are
+// heldGroup is what a client holds by a fetched group: the tensors with their buffers, and the list that the prims are
 // positions in.
 type heldGroup struct {
-	descriptor *C.ov_descriptor
-	list       pathdict.ListHandle
+	tensors *C.DLTensor // made by ov_tensors_fixed or ov_tensors_ragged
+	list    pathdict.ListHandle
 }
 
-// release ends the library's part in a group. A retained descriptor lives on; the list, which needs the engine, does not.
+// release ends the library's part in a group. Retained tensors live on; the list, which needs the engine, does not.
 func (i *instance) release(g heldGroup) {
-	C.ov_descriptor_release(g.descriptor)
+	C.ov_tensors_release(g.tensors)
 	_ = i.dict.ReleaseRef(g.list) // the reference was the group's own, so it is there
 }
 
@@ -76,7 +77,7 @@ func ovgoFetchRead(
 		is_array:      C.bool(g.Array),
 		semantic:      C.ovstage_attribute_semantic_t(g.Semantic),
 		prims:         prims(g),
-		data:          data(g, held.descriptor),
+		data:          data(g, held.tensors),
 		meta:          meta(g),
 	}
 	return C.OVSTAGE_OK
@@ -97,17 +98,26 @@ func ovgoReleaseGroup(c *C.ovstage_context_t, id C.ovstage_read_group_id_t) (sta
 	return C.OVSTAGE_OK
 }
 
-// hold makes the C descriptor of a group, which takes over the group's references.
+// hold makes the tensors of a group, which take over the group's references.
 func (i *instance) hold(g *stage.Group) (heldGroup, *stage.Error) {
-	d := C.ov_descriptor_new(block(g.Data), C.uint64_t(g.DataOffset), C.int64_t(g.Rows),
-		C.DLDataType{code: C.uint8_t(g.DType.Code), bits: C.uint8_t(g.DType.Bits), lanes: C.uint16_t(g.DType.Lanes)},
-		block(g.PrimMap), block(g.DataMap))
-	if d == nil {
-		_ = i.dict.ReleaseRef(g.List)
-		return heldGroup{}, refuse(stage.OutOfMemory, "out of memory for the descriptor of a group")
+	dtype := C.DLDataType{code: C.uint8_t(g.DType.Code), bits: C.uint8_t(g.DType.Bits), lanes: C.uint16_t(g.DType.Lanes)}
+	var tensors *C.DLTensor
+	if g.Spans.Valid() {
+		tensors = C.ov_tensors_ragged(block(g.Data), block(g.Spans), C.uint32_t(g.Count), dtype, C.uint64_t(g.DType.Size()),
+			block(g.PrimMap))
+	} else {
+		tensors = C.ov_tensors_fixed(block(g.Data), C.uint64_t(g.DataOffset), C.int64_t(g.Rows), dtype, block(g.PrimMap),
+			block(g.DataMap))
 	}
-	return heldGroup{d, g.List}, nil
+	if tensors == nil {
+		_ = i.dict.ReleaseRef(g.List)
+		return heldGroup{}, refuse(stage.OutOfMemory, "out of memory for the tensors of a group of %d prims", g.Count)
+	}
+	return heldGroup{tensors, g.List}, nil
 }
+
+// The spans of an array column are read as they lie.
+var _ [C.sizeof_ov_span]byte = [column.SpanSize]byte{}
 
 func block(b memory.Block) *C.ov_block { return (*C.ov_block)(b.C()) }
 
@@ -120,13 +130,17 @@ func prims(g *stage.Group) C.ovstage_prim_group_t {
 	}
 }
 
-func data(g *stage.Group, d *C.ov_descriptor) C.ovstage_data_t {
+func data(g *stage.Group, tensors *C.DLTensor) C.ovstage_data_t {
 	if g.Delete {
-		return C.ovstage_data_t{} // a tombstone: no tensors
+		return C.ovstage_data_t{} // a tombstone shows no tensors: the one it has keeps the index map
+	}
+	count := C.uint32_t(1)
+	if g.Array {
+		count = C.uint32_t(g.Count)
 	}
 	return C.ovstage_data_t{
-		tensors:      &d.tensor,
-		tensor_count: 1,
+		tensors:      tensors,
+		tensor_count: count,
 		count:        C.uint32_t(g.Count),
 		index_map:    indices(g.DataMap),
 	}

@@ -6,9 +6,11 @@
  * what needs none to be answered. The rest goes on to the Go function of the same name with an ovgo prefix.
  *
  * Ownership   A context lives while it is referenced: by its creator until ovstage_destroy_instance, by whoever
- * retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the destroy. Lock
- * order  process lock (process.c), then whatever Go takes. The locks of gate.c and log.c are leaves. No lock is held
- *             while foreign code runs: not a deleter, not a log callback.
+ *             retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the
+ *             destroy.
+ * Lock order  process lock (process.c), then whatever Go takes. The locks of gate.c and log.c are leaves. None is held
+ *             while foreign code runs, with one exception: the deleter of a tensor that a column has taken over runs
+ *             where the column lets go of it, which is why it must not call back.
  */
 #ifndef OV_RING_H
 #define OV_RING_H
@@ -134,27 +136,58 @@ void ov_op_error_set(const char* text, size_t length);
 
 /* ---- descriptor.c: the tensors of groups ------------------------------------------------------------------------- */
 
-/* Describes one group to C: its tensor, and the buffers that the group's pointers lead into. The registry in Go holds
- * one reference until the group is released or committed; clients may add their own. */
-typedef struct ov_descriptor {
-  int64_t references;
-  ov_block* data; /* given up when a map group is committed: then nothing but views keeps the bytes */
-  ov_block* prim_map;
-  ov_block* data_map;
-  int64_t shape[1];
-  DLTensor tensor; /* ovstage_data_t.tensors points here */
-} ov_descriptor;
+/* The tensors of one group, as C sees them, with the buffers that the group's pointers lead into. They are known by the
+ * pointer to the first. The registry in Go holds one reference until the group is released or committed; clients may
+ * add their own.
+ *
+ * Making them takes over one reference of each block that is not NULL, also when it fails. NULL: out of memory. */
+DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
+                           ov_block* data_map);
 
-/* Takes over one reference of each block that is not NULL, also when it fails. NULL: out of memory. */
-ov_descriptor* ov_descriptor_new(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
-                                 ov_block* data_map);
-ov_descriptor* ov_descriptor_of(const DLTensor* tensors);
-void ov_descriptor_retain(ov_descriptor* descriptor);
-void ov_descriptor_release(ov_descriptor* descriptor);
-void ov_descriptor_give_up_data(ov_descriptor* descriptor);
+/* Where the values of one row of an array column lie; laid out as column.Span. */
+typedef struct ov_span {
+  uint64_t offset, length; /* bytes */
+} ov_span;
+
+/* One tensor for each of `count` spans into data, of elements of `element` bytes. The spans are not needed any more. */
+DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLDataType dtype, uint64_t element,
+                            ov_block* prim_map);
+
+void ov_tensors_retain(const DLTensor* tensors);
+void ov_tensors_release(const DLTensor* tensors);
+ov_block* ov_tensors_block(const DLTensor* tensors); /* not retained; NULL: none, or given up */
+void ov_tensors_give_up_data(const DLTensor* tensors);
 
 /* An aligned address for tensors without bytes: consumers take NULL for a missing tensor, and some leak it. */
 extern const uint8_t ov_no_bytes[256];
+
+/* ---- managed.c: tensors that a write brings along ---------------------------------------------------------------- */
+
+/* One tensor that was given to the library. */
+typedef struct ov_managed {
+  DLManagedTensorVersioned* tensor;
+  ov_block* block; /* over its memory, once that was lent to the stage; its last reference deletes the tensor */
+} ov_managed;
+
+enum { OV_MANAGED_FEW = 4 }; /* so many need no allocation */
+
+/* All that one call was given, by address, each once. */
+typedef struct ov_managed_list {
+  ov_managed* entries;
+  size_t count;
+  const DLManagedTensorVersioned* repeated; /* was listed more than once; NULL: none was */
+  size_t lost;                              /* tensors that there was no memory to list */
+  ov_managed few[OV_MANAGED_FEW];
+} ov_managed_list;
+
+/* A write takes its tensors first of all, even where it is refused, and gives them back last of all, when it holds
+ * nothing any more: deleters are foreign code. In a forked child nothing is taken. */
+void ov_managed_take(ov_managed_list* list, const ovstage_attribute_write_t* writes, size_t count);
+ovstage_api_status_t ov_managed_check(const ov_managed_list* list);
+void ov_managed_give_back(ov_managed_list* list);
+
+/* Called by Go: a block over the tensor's own bytes. The list holds the reference. NULL: out of memory. */
+ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned* tensor, void* data, uint64_t size);
 
 /* ---- export.c: DLPack -------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
  * Each slot does the same: enter (refused for a forked child, a destroyed or a broken stage), check its pointers, let
  * Go answer, leave. What a slot does is said in ovstage_api.h.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "_cgo_export.h"
@@ -96,17 +95,23 @@ static E release_ordinal_query(C c, ovstage_ordinal_query_handle_t handle) {
 static E query(C c, const ovstage_filter_t* filter, const ovx_token_t* attrs, size_t attr_count,
                ovstage_query_handle_t* out) {
   const char* symbol = "ovstage_query";
-  (void)filter, (void)attrs, (void)attr_count;
   if (out != NULL) *out = OVSTAGE_INVALID_QUERY_HANDLE;
   E result = {ov_enter(c, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
+  size_t count = filter != NULL ? filter->count : 0;
   if (out == NULL)
     result.status = ov_null("out_query_handle");
+  else if (count > OV_MOST_ENTRIES)
+    result.status = ov_too_many("filter.count", count);
+  else if (count > 0 && filter->predicates == NULL)
+    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "filter.predicates is NULL with count %zu", count);
+  else if (attr_count > OV_MOST_ENTRIES)
+    result.status = ov_too_many("attr_count", attr_count);
+  else if (attr_count > 0 && attrs == NULL)
+    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attrs is NULL with attr_count %zu", attr_count);
   else
-    result.status = ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED,
-                            "%s: filter queries are not supported by this version; list the prims and use "
-                            "ovstage_query_from_path_list",
-                            symbol);
+    result = ovgoQuery(c, count > 0 ? (ovstage_predicate_t*)filter->predicates : NULL, count,
+                       attr_count > 0 ? (ovx_token_t*)attrs : NULL, attr_count, out);
   return ov_accept(c, symbol, result);
 }
 
@@ -192,55 +197,22 @@ static E release_read(C c, ovstage_read_handle_t handle) {
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-/* Tensors that a write brought along. They are ours from the call on, so each deleter runs exactly once, whatever
- * became of the call; it runs after the call has left the stage, since it is foreign code. A tensor that is listed
- * twice is one. */
-
-static int by_address(const void* a, const void* b) {
-  uintptr_t x = *(const uintptr_t*)a, y = *(const uintptr_t*)b;
-  return (x > y) - (x < y);
-}
-
-static void delete_managed(DLManagedTensorVersioned* managed) {
-  if (managed != NULL && managed->deleter != NULL) managed->deleter(managed);
-}
-
-static size_t count_managed(const ovstage_attribute_write_t* writes, size_t count) {
-  size_t total = 0;
-  for (size_t i = 0; i < count; i++)
-    if (writes[i].data.managed_tensors != NULL) total += writes[i].data.tensor_count;
-  return total;
-}
-
-static void delete_all_managed(const ovstage_attribute_write_t* writes, size_t count) {
-  size_t total = writes != NULL ? count_managed(writes, count) : 0;
-  if (total == 0 || ov_forked) return;
-  DLManagedTensorVersioned** all = malloc(total * sizeof *all);
-  if (all == NULL) return; /* without knowing which are the same, leaking is the safer end */
-  size_t n = 0;
-  for (size_t i = 0; i < count; i++)
-    if (writes[i].data.managed_tensors != NULL)
-      for (uint32_t k = 0; k < writes[i].data.tensor_count; k++)
-        all[n++] = (DLManagedTensorVersioned*)writes[i].data.managed_tensors[k];
-  qsort(all, n, sizeof *all, by_address);
-  for (size_t i = 0; i < n; i++)
-    if (i == 0 || all[i] != all[i - 1]) delete_managed(all[i]);
-  free(all);
-}
-
 static E write_batch(C c, const char* symbol, ovstage_query_handle_t handle, const ovstage_attribute_write_t* writes,
                      size_t count, ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool batch) {
+  ov_managed_list managed;
+  ov_managed_take(&managed, writes, count);
   E result = {ov_enter(c, symbol), 0};
   if (result.status == OVSTAGE_OK) {
     if (writes == NULL && count > 0)
       result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "writes is NULL with write_count %zu", count);
     else if (count > OV_MOST_ENTRIES)
       result.status = ov_too_many("write_count", count);
-    else
-      result = ovgoWrite(c, handle, count > 0 ? (ovstage_attribute_write_t*)writes : NULL, count, ordinal, mode, batch);
+    else if ((result.status = ov_managed_check(&managed)) == OVSTAGE_OK)
+      result = ovgoWrite(c, handle, count > 0 ? (ovstage_attribute_write_t*)writes : NULL, count, &managed, ordinal,
+                         mode, batch);
     result = ov_accept(c, symbol, result);
   }
-  delete_all_managed(writes, count);
+  ov_managed_give_back(&managed);
   return result;
 }
 
@@ -258,10 +230,14 @@ static E write_attributes(C c, ovstage_query_handle_t handle, const ovstage_attr
 static E delete_attributes(C c, ovstage_query_handle_t handle, const ovx_string_or_token_t* attributes, size_t count,
                            ovstage_ordinal_t ordinal) {
   const char* symbol = "ovstage_delete_attributes";
-  (void)handle, (void)attributes, (void)count, (void)ordinal;
   E result = {ov_enter(c, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
-  result.status = ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s: deleting is not supported by this version", symbol);
+  if (attributes == NULL && count > 0)
+    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attributes is NULL with attribute_count %zu", count);
+  else if (count > OV_MOST_ENTRIES)
+    result.status = ov_too_many("attribute_count", count);
+  else
+    result = ovgoDelete(c, handle, count > 0 ? (ovx_string_or_token_t*)attributes : NULL, count, ordinal);
   return ov_accept(c, symbol, result);
 }
 

@@ -6,17 +6,21 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"sync"
 	"unsafe"
 
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
 	"ovstage/gocore/stage"
 	"ovstage/gocore/tensor"
 )
 
 // batch is what one write call needs for its translation. Batches are used again: a steady frame allocates nothing here.
 type batch struct {
-	writes []stage.Write
-	views  []tensor.View // of all writes, one after the other
+	writes  []stage.Write
+	views   []tensor.View      // of all writes, one after the other
+	managed *C.ov_managed_list // the tensors that were given away with the call
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
@@ -26,14 +30,14 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 func (b *batch) giveBack() {
 	clear(b.writes)
 	clear(b.views)
-	b.writes, b.views = b.writes[:0], b.views[:0]
+	b.writes, b.views, b.managed = b.writes[:0], b.views[:0], nil
 	batches.Put(b)
 }
 
 //export ovgoWrite
 func ovgoWrite(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, writes *C.ovstage_attribute_write_t, count C.size_t,
-	ordinal C.ovstage_ordinal_t, mode C.ovstage_prim_mode_t, many C.bool,
+	managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t, mode C.ovstage_prim_mode_t, many C.bool,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	symbol := "ovstage_write_attribute"
@@ -43,6 +47,7 @@ func ovgoWrite(
 	defer i.guard(symbol, &result.status)
 	b := batches.Get().(*batch)
 	defer b.giveBack()
+	b.managed = managed
 	if err := b.translate(i, unsafe.Slice(writes, int(count)), bool(many)); err != nil {
 		return enqueued(0, err)
 	}
@@ -78,31 +83,14 @@ func (b *batch) translate(i *instance, entries []C.ovstage_attribute_write_t, ma
 	return nil
 }
 
-// payload checks what can be checked without the query and collects the views.
-func (b *batch) payload(d *C.ovstage_write_data_t) (stage.Payload, *stage.Error) {
-	p := stage.Payload{
+// payload collects the views and what belongs to them. What they are to fit is for the stage to judge.
+func (b *batch) payload(d *C.ovstage_write_data_t) (p stage.Payload, err *stage.Error) {
+	p = stage.Payload{
 		Array:    bool(d.is_array),
 		Count:    uint32(d.count),
 		Stream:   uintptr(d.cuda_sync.stream),
 		Event:    uintptr(d.cuda_sync.wait_event),
 		Semantic: tensor.Semantic(d.semantic),
-	}
-	switch {
-	case d.managed_tensors != nil && d.tensors != nil:
-		return p, refuse(stage.InvalidArgument, "tensors and managed_tensors are both given, expected exactly one of them")
-	case d.managed_tensors != nil: // they are deleted by the caller of ovgoWrite, as all that is taken over
-		return p, refuse(stage.NotSupported, "managed_tensors are not supported by this version: pass tensors, whose bytes are copied")
-	case d.tensors == nil:
-		return p, refuse(stage.InvalidArgument, "tensors is NULL, expected tensor_count descriptors")
-	case d.tensor_count == 0:
-		return p, refuse(stage.InvalidArgument, "tensor_count is 0, expected at least one tensor")
-	case !p.Array && d.tensor_count != 1:
-		return p, refuse(stage.InvalidArgument, "tensor_count is %d, but is_array is false: a fixed-size column takes exactly one tensor",
-			d.tensor_count)
-	case d.index_map != nil && d.mask != nil:
-		return p, refuse(stage.InvalidArgument, "index_map and mask are both given, expected at most one of them")
-	case (d.index_map != nil || d.mask != nil) && d.count == 0:
-		return p, refuse(stage.InvalidArgument, "count is 0, but an index_map or mask needs to know how many elements it is for")
 	}
 	if d.index_map != nil {
 		p.IndexMap = unsafe.Slice((*uint32)(d.index_map), int(d.count))
@@ -110,32 +98,82 @@ func (b *batch) payload(d *C.ovstage_write_data_t) (stage.Payload, *stage.Error)
 	if d.mask != nil {
 		p.Mask = unsafe.Slice((*uint64)(unsafe.Pointer(d.mask)), (int(d.count)+63)/64)
 	}
-	tensors := unsafe.Slice(d.tensors, int(d.tensor_count))
+	switch {
+	case d.tensors != nil && d.managed_tensors != nil:
+		err = refuse(stage.InvalidArgument, "tensors and managed_tensors are both given, expected exactly one of them")
+	case d.managed_tensors != nil:
+		p.Owned, err = b.receive(unsafe.Slice(d.managed_tensors, int(d.tensor_count)), p.Array)
+	case d.tensors != nil:
+		err = b.look(unsafe.Slice(d.tensors, int(d.tensor_count)))
+	default:
+		err = refuse(stage.InvalidArgument, "tensors is NULL, expected tensor_count descriptors, or as many managed_tensors")
+	}
+	return p, err
+}
+
+// look collects tensors that stay the caller's.
+func (b *batch) look(tensors []C.DLTensor) *stage.Error {
 	for k := range tensors {
-		if err := b.collect(k, &tensors[k]); err != nil {
-			return p, err
+		if err := b.collect("tensors", k, &tensors[k]); err != nil {
+			return err
 		}
 	}
-	return p, nil
+	return nil
+}
+
+// receive collects tensors that were given away. The memory of a single one is offered to the stage, which may keep it
+// instead of copying.
+func (b *batch) receive(tensors []*C.DLManagedTensorVersioned, array bool) (owned memory.Block, err *stage.Error) {
+	for k, t := range tensors {
+		switch {
+		case t == nil:
+			return owned, refuse(stage.InvalidArgument, "managed_tensors[%d] is NULL", k)
+		case t.version.major != C.DLPACK_MAJOR_VERSION: // only the version and the deleter have the same place in all
+			return owned, refuse(stage.NotSupported, "managed_tensors[%d] is laid out by DLPack %d.%d, expected major version %d",
+				k, t.version.major, t.version.minor, C.DLPACK_MAJOR_VERSION)
+		}
+		if err := b.collect("managed_tensors", k, &t.dl_tensor); err != nil {
+			return owned, err
+		}
+	}
+	if !array && len(tensors) == 1 {
+		owned = b.lend(tensors[0])
+	}
+	return owned, nil
+}
+
+// lend makes a block of the memory of the tensor that was collected last, if it lies packed. The list of managed tensors
+// holds its reference. Without a block the values are copied.
+func (b *batch) lend(t *C.DLManagedTensorVersioned) memory.Block {
+	v := b.views[len(b.views)-1]
+	if v.CheckExtents() != nil || v.Size() == 0 {
+		return memory.Block{} // for the stage to refuse
+	}
+	bytes, packed := v.Packed()
+	if !packed {
+		return memory.Block{}
+	}
+	return memory.FromC(unsafe.Pointer(C.ov_managed_lend(b.managed, t, unsafe.Pointer(&bytes[0]), C.uint64_t(len(bytes)))))
 }
 
 // maxAxes bounds ndim before the shape is read: what is beyond is an uninitialised descriptor rather than a tensor.
 const maxAxes = 32
 
-// collect describes a tensor in place. Memory of another device is refused here, before anybody can look at it.
-func (b *batch) collect(k int, t *C.DLTensor) *stage.Error {
+// collect describes entry k of an array of tensors, in place. Memory of another device is refused here, before anybody can
+// look at it.
+func (b *batch) collect(argument string, k int, t *C.DLTensor) *stage.Error {
 	device := tensor.Device{Type: int32(t.device.device_type), ID: int32(t.device.device_id)}
 	data := addressIn(unsafe.Pointer(&t.data))
 	switch {
 	case device.Type != tensor.CPU:
-		return refuse(stage.NotSupported, "tensors[%d].device is %s, which this build can't read: copy the tensor to the host first",
-			k, device)
+		return refuse(stage.NotSupported, "%s[%d].device is %s, which this build can't read: copy the tensor to the host first",
+			argument, k, device)
 	case t.ndim < 0 || t.ndim > maxAxes:
-		return refuse(stage.InvalidArgument, "tensors[%d].ndim is %d, expected 0 to %d", k, t.ndim, maxAxes)
+		return refuse(stage.InvalidArgument, "%s[%d].ndim is %d, expected 0 to %d", argument, k, t.ndim, maxAxes)
 	case t.ndim > 0 && t.shape == nil:
-		return refuse(stage.InvalidArgument, "tensors[%d].shape is NULL with ndim %d", k, t.ndim)
+		return refuse(stage.InvalidArgument, "%s[%d].shape is NULL with ndim %d", argument, k, t.ndim)
 	case data > 0 && data < firstAddress:
-		return refuse(stage.InvalidArgument, "tensors[%d].data is %#x, which is no address", k, data)
+		return refuse(stage.InvalidArgument, "%s[%d].data is %#x, which is no address", argument, k, data)
 	}
 	v := tensor.View{
 		Data:       t.data,
@@ -151,6 +189,25 @@ func (b *batch) collect(k int, t *C.DLTensor) *stage.Error {
 	}
 	b.views = append(b.views, v)
 	return nil
+}
+
+//export ovgoDelete
+func ovgoDelete(
+	c *C.ovstage_context_t, query C.ovstage_query_handle_t, attributes *C.ovx_string_or_token_t, count C.size_t,
+	ordinal C.ovstage_ordinal_t,
+) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("ovstage_delete_attributes", &result.status)
+	var names []pathdict.Token // none: everything that the prims carry
+	entries := unsafe.Slice(attributes, int(count))
+	for k := range entries {
+		token, err := i.attribute(fmt.Sprintf("attributes[%d]", k), &entries[k])
+		if err != nil {
+			return enqueued(0, err)
+		}
+		names = append(names, token)
+	}
+	return enqueued(i.stage.DeleteAttributes(stage.QueryID(query), names, uint64(ordinal)))
 }
 
 func dtypeOf(t C.DLDataType) tensor.DType {

@@ -56,7 +56,6 @@ func (c *Column) seal(floor uint64) error {
 // fold finds the buffer for the new state and brings it to where the rows of the records after adopt can be scattered into
 // it. On failure nothing has changed.
 func (c *Column) fold(folded []record) (target memory.Block, adopt, extent int, replaced bool, err error) {
-
 	// The last record that covers all rows before it makes every older byte obsolete.
 	extent, adopt = c.sealed.extent, -1
 	for i, r := range folded {

@@ -1,5 +1,5 @@
-// Package query says which prims an operation is about and where their rows are: a path-list query is an immutable list
-// of prims, and a Binding is the answer of one column to one list.
+// Package query says which prims an operation is about and where their rows are: a query is an immutable list of prims,
+// given by the client or found by a filter, and a Binding is the answer of one column to one list.
 //
 // Bindings are cached by the content of the list, not by the query that carries it, since clients make a new query, some
 // a new list, for every write. A steady frame therefore looks nothing up per row.
@@ -7,10 +7,12 @@ package query
 
 import "ovstage/gocore/pathdict"
 
-// Query names prims by a list of paths, which need not exist.
+// Query names prims by a list of paths. Those that a client lists need not exist; those that a filter found did when it was
+// asked, and stay listed whatever becomes of them.
 type Query struct {
 	Prims  *pathdict.List
 	Handle pathdict.ListHandle // the query's own handle of the list, by which its groups name prims
+	Scope  []pathdict.Token    // the attributes that its result may report; none = all
 }
 
 // FromList returns a query over the list behind handle. It takes a handle of its own: the caller's may go at once.
@@ -20,6 +22,12 @@ func FromList(dict *pathdict.Dictionary, handle pathdict.ListHandle) (Query, err
 		return Query{}, err
 	}
 	return Query{Prims: list, Handle: dict.Mint(list)}, nil
+}
+
+// FromIndices returns a query over the prims at these dense path indices.
+func FromIndices(dict *pathdict.Dictionary, indices []uint32) Query {
+	list := dict.ListAt(indices)
+	return Query{Prims: list, Handle: dict.Mint(list)}
 }
 
 // Release gives the query's list handle back; groups hold references of their own.

@@ -36,7 +36,7 @@ func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uin
 	for _, d := range doomed {
 		before := d.column.Alive(latest)
 		d.column.Delete(d.rows, ordinal)
-		s.carry(d.column, before.Without(d.column.Alive(latest)), -1)
+		s.vanish(d.attribute, d.column, before.Without(d.column.Alive(latest)))
 		s.queue(d.attribute)
 	}
 	return s.succeed(), nil

@@ -297,7 +297,7 @@ func (s *Stage) Abort(id MapID) *Error {
 }
 
 // maxAborted is how many aborted sessions are told from unknown ones.
-const maxAborted = 64
+const maxAborted = 1024
 
 // commit makes the session's buffer a record of the column. The column is found anew, since it may have come into being,
 // or the prims may have got another schema, while the session was open.

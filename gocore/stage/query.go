@@ -35,15 +35,7 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 		return nil, 0, err
 	}
 	for name, a := range s.attributes {
-		carried := false
-		for _, c := range a.columns {
-			found, err := c.carried(q.Prims)
-			if err != nil {
-				return nil, 0, wrap(err, "query %d", id)
-			}
-			carried = carried || found
-		}
-		if carried {
+		if (len(q.Scope) == 0 || slices.Contains(q.Scope, name)) && a.carriers.any(q.Prims.Indices()) {
 			attributes = append(attributes, name)
 		}
 	}

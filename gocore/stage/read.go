@@ -68,7 +68,10 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 			continue
 		}
 		collect := s.snapshot
-		if r.HasStart {
+		switch {
+		case s.isDerived(name):
+			collect = s.derive
+		case r.HasStart:
 			collect = s.changed
 		}
 		if err := collect(snapshot, q, name, r); err != nil {
@@ -83,9 +86,6 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 
 // snapshot adds the groups of one attribute.
 func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) *Error {
-	if text := s.text(name); slices.Contains(derived, text) {
-		return errorf(NotSupported, "attribute %q: derived attributes are not supported by this version", text)
-	}
 	a := s.attributes[name]
 	if a == nil || q.Prims.Len() == 0 {
 		return nil

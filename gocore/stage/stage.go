@@ -35,7 +35,7 @@ type Stage struct {
 	history    uint64 // sealed ordinals whose values stay readable; 0 and 1 = the newest
 	attributes map[pathdict.Token]*attribute
 	unsealed   []*attribute // those with records above their floor
-	prims      []uint32     // path index -> number of attributes that the prim carries
+	prims      prims
 	queries    map[QueryID]query.Query
 	reads      map[ReadID]*read
 	maps       map[MapID]*session
@@ -60,6 +60,10 @@ type attribute struct {
 	floor   uint64
 	columns []*bound
 	queued  bool // listed in Stage.unsealed
+
+	carriers pathSet   // the prims that carry it
+	version  uint64    // rises with every write and delete
+	postings *postings // of some version, once a filter asked for its tokens
 }
 
 // bound is a column and what path lists mean in it.
@@ -78,6 +82,7 @@ func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
 		dict:       dict,
 		ops:        ops,
 		attributes: map[pathdict.Token]*attribute{},
+		prims:      prims{dict: dict},
 		queries:    map[QueryID]query.Query{},
 		reads:      map[ReadID]*read{},
 		maps:       map[MapID]*session{},
@@ -111,7 +116,7 @@ func (s *Stage) Close() {
 		}
 	}
 	s.maps, s.reads, s.queries, s.ordinals, s.attributes = nil, nil, nil, nil, nil
-	s.unsealed, s.prims = nil, nil
+	s.unsealed, s.prims = nil, prims{}
 }
 
 // lock takes the stage's mutex; it fails, unlocked, on a closed stage.

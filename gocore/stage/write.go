@@ -187,16 +187,19 @@ func (s *Stage) copyIn(entries []entry, ordinal uint64, mode Mode) *Error {
 		}
 		total += e.block.Size() + e.arena.Block.Size()
 	}
-	if total < unlockFrom {
+	if total < unlockFrom || mode == Update { // an update has chosen its prims and can't choose again
 		return s.fill(entries)
 	}
-	s.mu.Unlock()
-	err := s.fill(entries)
-	s.mu.Lock()
-	if err != nil {
+	if err := s.fillUnlocked(entries); err != nil {
 		return err
 	}
 	return s.judgeAgain(entries, ordinal, mode)
+}
+
+func (s *Stage) fillUnlocked(entries []entry) *Error {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return s.fill(entries)
 }
 
 func (s *Stage) fill(entries []entry) *Error {
@@ -324,54 +327,31 @@ func (s *Stage) bind(e *entry) *Error {
 
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
 func (s *Stage) record(e entry, ordinal uint64) {
+	a := s.known(e.name)
 	if e.column.Schema().Semantic == 0 {
 		e.column.Stamp(e.schema.Semantic)
 	}
 	if e.column.Settled(e.rows) {
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
-		s.count(e.added, +1)
+		s.count(a, e.added, +1)
 	} else {
-		before := e.column.Alive(latest)
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
-		s.carry(e.column, e.column.Alive(latest).Without(before), +1)
+		s.appear(a, e.column, e.rows)
 	}
-	s.queue(s.known(e.name))
+	s.queue(a)
 }
 
 // latest is above every ordinal: the newest state, whatever its ordinal.
 const latest = ^uint64(0)
 
-// queue notes that an attribute has something to seal.
+// queue notes that an attribute has something new to seal.
 func (s *Stage) queue(a *attribute) {
+	a.version++
 	if !a.queued {
 		a.queued = true
 		s.unsealed = append(s.unsealed, a)
 	}
 }
-
-// carry counts an attribute on, or off, the prims of rows.
-func (s *Stage) carry(c *bound, rows []uint32, change int) {
-	for i, row := range rows {
-		rows[i] = c.Path(int(row))
-	}
-	s.count(rows, change)
-}
-
-// count changes the number of attributes that each prim carries.
-func (s *Stage) count(paths []uint32, change int) {
-	if len(paths) == 0 {
-		return
-	}
-	if highest := int(slices.Max(paths)); highest >= len(s.prims) {
-		s.prims = append(s.prims, make([]uint32, highest+1-len(s.prims))...)
-	}
-	for _, path := range paths {
-		s.prims[path] += uint32(change)
-	}
-}
-
-// exists reports whether a prim carries anything.
-func (s *Stage) exists(path uint32) bool { return int(path) < len(s.prims) && s.prims[path] > 0 }
 
 // checkMode refuses unknown modes, and an Insert that meets a prim.
 func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
@@ -388,9 +368,6 @@ func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 	}
 	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1), UPDATE (2)", mode)
 }
-
-// derived names the attributes that follow from the paths of prims and can't be written.
-var derived = []string{"usd-path", "usd-parent", "usd-children", "usd-active"}
 
 // checkTarget refuses names that can't be written and ordinals that are sealed.
 func (s *Stage) checkTarget(verb string, name pathdict.Token, ordinal uint64) *Error {

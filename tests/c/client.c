@@ -3,14 +3,16 @@
  *
  * Every function named check_... is one group of checks; main lists them. A group makes what it needs and gives all of
  * it back, so that the counters of the process must be zero again at the end, and a leak checker has nothing to say.
- * The file is C11 and C++17 at once: structures are zeroed by functions, pointers are cast where C would not need it.
+ *
+ *     scene.h    what the checks stand on
+ *     client.c   the library, its calls and its handles
+ *     values.c   what can be written, and how it is read
  */
+#include "scene.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,266 +20,7 @@
 #include <unistd.h>
 
 #include <ovstage/ovalign.h>
-#include <ovstage/ovstage.h>
-#include <ovstage/ovstage_go.h>
 #include <ovstage/ovstage_population_export.h>
-#include <ovx/path_dictionary/path_dictionary.h>
-
-/* ---- Checking ---------------------------------------------------------------------------------------------------- */
-
-static int passed, failed; /* touched by the main thread only: other threads return what they found */
-
-static bool check(bool held, const char* condition, const char* function, int line) {
-  if (held) {
-    passed++;
-    return true;
-  }
-  failed++;
-  ovx_string_t last = ovstage_get_last_error();
-  printf("client.c:%d: %s: failed: %s\n", line, function, condition);
-  if (last.length > 0) printf("    last error: %s\n", last.ptr);
-  return false;
-}
-
-#define CHECK(condition) check((condition), #condition, __func__, __LINE__)
-
-static ovx_string_t view(const char* text) {
-  ovx_string_t string;
-  string.ptr = text;
-  string.length = strlen(text);
-  return string;
-}
-
-static bool equals(ovx_string_t string, const char* text) {
-  return string.length == strlen(text) && (string.length == 0 || memcmp(string.ptr, text, string.length) == 0);
-}
-
-static bool contains(ovx_string_t string, const char* part) {
-  return string.ptr != NULL && string.ptr[string.length] == '\0' && strstr(string.ptr, part) != NULL;
-}
-
-/* A refusal: the status, no operation, and a text that names what is at fault. */
-#define CHECK_REFUSED(call, expected, part)                                                          \
-  do {                                                                                               \
-    ovstage_enqueue_result_t refusal = (call);                                                       \
-    check(refusal.status == (expected), #call " -> " #expected, __func__, __LINE__);                 \
-    check(refusal.op_index == OVSTAGE_INVALID_OP_ID, #call " has no operation", __func__, __LINE__); \
-    check(contains(ovstage_get_last_error(), part), #call " names " #part, __func__, __LINE__);      \
-  } while (0)
-
-/* The same for calls that return a status. */
-#define CHECK_FAILS(call, expected, part)                                                       \
-  do {                                                                                          \
-    check((call) == (expected), #call " -> " #expected, __func__, __LINE__);                    \
-    check(contains(ovstage_get_last_error(), part), #call " names " #part, __func__, __LINE__); \
-  } while (0)
-
-/* ---- Small things ------------------------------------------------------------------------------------------------ */
-
-static const ovstage_cuda_sync_t NO_SYNC = {0, 0};
-
-static DLDataType type_of(uint8_t code, uint8_t bits, uint16_t lanes) {
-  DLDataType type;
-  type.code = code;
-  type.bits = bits;
-  type.lanes = lanes;
-  return type;
-}
-
-/* A compact tensor in host memory. `shape` stays the caller's. */
-static DLTensor tensor_of(void* data, DLDataType type, int32_t ndim, int64_t* shape) {
-  DLTensor tensor;
-  memset(&tensor, 0, sizeof tensor);
-  tensor.data = data;
-  tensor.device.device_type = kDLCPU;
-  tensor.ndim = ndim;
-  tensor.dtype = type;
-  tensor.shape = shape;
-  return tensor;
-}
-
-static ovstage_write_data_t payload_of(const DLTensor* tensors, uint32_t count) {
-  ovstage_write_data_t data;
-  memset(&data, 0, sizeof data);
-  data.tensors = tensors;
-  data.tensor_count = count;
-  return data;
-}
-
-static ovx_string_or_token_t by_token(ovx_token_t token) {
-  ovx_string_or_token_t name;
-  memset(&name, 0, sizeof name);
-  name.token = token;
-  return name;
-}
-
-static ovx_string_or_token_t by_name(const char* text) {
-  ovx_string_or_token_t name;
-  name.token = OVX_INVALID_TOKEN;
-  name.string = view(text);
-  return name;
-}
-
-static ovstage_ordinal_range_t latest(ovstage_ordinal_t end) {
-  ovstage_ordinal_range_t range;
-  memset(&range, 0, sizeof range);
-  range.end_ordinal = end;
-  return range;
-}
-
-static ovstage_map_desc_t map_of(ovx_token_t attribute, DLDataType type) {
-  ovstage_map_desc_t desc;
-  memset(&desc, 0, sizeof desc);
-  desc.attribute = by_token(attribute);
-  desc.dtype = type;
-  return desc;
-}
-
-static ovstage_go_counters_t zero_counters(void) {
-  ovstage_go_counters_t counters;
-  memset(&counters, 0, sizeof counters);
-  counters.struct_size = sizeof counters;
-  return counters;
-}
-
-/* ---- A stage with three prims ------------------------------------------------------------------------------------ */
-
-enum { PRIMS = 3 };
-
-typedef struct {
-  ovstage_instance_t* stage;
-  path_dictionary_instance_t* dictionary;
-  const ovstage_go_v1_t* go;
-  ovx_primpath_list_t list;
-  ovstage_query_handle_t query; /* of /World/A, /World/B, /World/C */
-} scene;
-
-static bool open_scene(scene* s, const char* name) {
-  memset(s, 0, sizeof *s);
-  ovstage_instance_desc_t desc;
-  desc.name = name;
-  if (!CHECK(ovstage_create_instance(&desc, &s->stage) == OVSTAGE_OK)) return false;
-  s->dictionary = ovstage_get_path_dictionary(s->stage);
-  const void* table = NULL;
-  CHECK(ovstage_query_extension(s->stage, OVSTAGE_GO_V1_NAME, &table) == OVSTAGE_OK);
-  s->go = (const ovstage_go_v1_t*)table;
-  ovx_string_t paths[PRIMS] = {view("/World/A"), view("/World/B"), view("/World/C")};
-  CHECK(path_dictionary_create_path_list_from_strings(s->dictionary, paths, PRIMS, &s->list).status == OVX_API_SUCCESS);
-  CHECK(ovstage_query_from_path_list(s->stage, s->list, &s->query) == OVSTAGE_OK);
-  CHECK(s->query != OVSTAGE_INVALID_QUERY_HANDLE);
-  return s->dictionary != NULL && s->go != NULL && s->query != OVSTAGE_INVALID_QUERY_HANDLE;
-}
-
-/* Waits for an accepted operation, wants it to have succeeded, and releases it. */
-static bool done(const scene* s, ovstage_enqueue_result_t enqueued, const char* call, const char* function, int line) {
-  if (!check(enqueued.status == OVSTAGE_OK && enqueued.op_index != OVSTAGE_INVALID_OP_ID, call, function, line))
-    return false;
-  ovstage_op_wait_result_t result;
-  memset(&result, 0xff, sizeof result);
-  bool good = ovstage_wait_op(s->stage, enqueued.op_index, OVSTAGE_TIMEOUT_INFINITE, &result) == OVSTAGE_OK &&
-              result.error_op_id_count == 0;
-  if (!good) printf("    operation: %s\n", ovstage_get_last_op_error(s->stage, enqueued.op_index).ptr);
-  good = check(good, call, function, line);
-  return check(ovstage_release_op(s->stage, enqueued.op_index) == OVSTAGE_OK, "release_op", function, line) && good;
-}
-
-#define DONE(scene, call) done((scene), (call), #call, __func__, __LINE__)
-
-/* Gives everything back and wants nothing of the instance to be alive. */
-static void close_scene(scene* s) {
-  DONE(s, ovstage_release_query(s->stage, s->query));
-  CHECK(path_dictionary_release_path_list_reference(s->dictionary, s->list).status == OVX_API_SUCCESS);
-  ovstage_go_counters_t counters = zero_counters();
-  CHECK(s->go->counters(s->stage, &counters) == OVSTAGE_OK);
-  CHECK(counters.live_exports == 0);
-  CHECK(counters.live_groups == 0);
-  CHECK(counters.live_maps == 0);
-  CHECK(counters.live_operations == 0);
-  CHECK(counters.live_queries == 0);
-  CHECK(counters.live_reads == 0);
-  CHECK(ovstage_destroy_instance(s->stage) == OVSTAGE_OK);
-}
-
-static ovx_token_t token_of(const scene* s, const char* text) {
-  ovx_string_t string = view(text);
-  ovx_token_t token = OVX_INVALID_TOKEN;
-  CHECK(path_dictionary_create_tokens_from_strings(s->dictionary, &string, 1, &token).status == OVX_API_SUCCESS);
-  CHECK(token != OVX_INVALID_TOKEN);
-  return token;
-}
-
-static ovstage_enqueue_result_t seal(const scene* s, ovstage_ordinal_t ordinal) {
-  ovstage_write_floor_desc_t floor;
-  memset(&floor, 0, sizeof floor);
-  floor.ordinal = ordinal;
-  return ovstage_advance_write_floor(s->stage, &floor);
-}
-
-static ovstage_enqueue_result_t write_tensor(const scene* s, ovx_token_t attribute, ovstage_ordinal_t ordinal,
-                                             const DLTensor* tensor, ovstage_attribute_semantic_t semantic) {
-  ovstage_write_data_t data = payload_of(tensor, 1);
-  data.semantic = semantic;
-  return ovstage_write_attribute(s->stage, s->query, by_token(attribute), ordinal, data, OVSTAGE_PRIM_MODE_UPSERT);
-}
-
-/* Three float32, one a prim. */
-static ovstage_enqueue_result_t write_floats(const scene* s, ovx_token_t attribute, ovstage_ordinal_t ordinal, float a,
-                                             float b, float c) {
-  float values[PRIMS] = {a, b, c};
-  int64_t shape[1] = {PRIMS};
-  DLTensor tensor = tensor_of(values, type_of(kDLFloat, 32, 1), 1, shape);
-  return write_tensor(s, attribute, ordinal, &tensor, OVSTAGE_SEMANTIC_NONE);
-}
-
-/* A dense group: the whole query, in its order, in the canonical layout. */
-static bool is_dense(const ovstage_read_group_t* group, ovx_token_t attribute, DLDataType type) {
-  if (!CHECK(group->read_group_id != OVSTAGE_INVALID_READ_GROUP_ID)) return false;
-  CHECK(group->attribute == attribute);
-  CHECK(!group->is_delete && !group->is_array);
-  CHECK(group->prims.offset == 0 && group->prims.count == PRIMS && group->prims.index_map == NULL);
-  CHECK(group->data.count == PRIMS && group->data.index_map == NULL && group->data.mask == NULL);
-  CHECK(group->data.cuda_sync.stream == 0 && group->data.cuda_sync.wait_event == 0);
-  CHECK(group->meta.layout_generation >= 1);
-  if (!CHECK(group->data.tensor_count == 1 && group->data.tensors != NULL)) return false;
-  const DLTensor* tensor = group->data.tensors;
-  CHECK(tensor->device.device_type == kDLCPU && tensor->byte_offset == 0 && tensor->strides == NULL);
-  CHECK(memcmp(&tensor->dtype, &type, sizeof type) == 0);
-  return CHECK(tensor->ndim == 1 && tensor->shape != NULL && tensor->shape[0] == PRIMS && tensor->data != NULL);
-}
-
-/* Reads one attribute and wants one dense group with exactly these bytes. */
-static void expect(const scene* s, ovx_token_t attribute, ovstage_ordinal_t end, DLDataType type, const void* bytes,
-                   const char* function, int line) {
-  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
-  ovstage_enqueue_result_t enqueued =
-      ovstage_read_attributes(s->stage, s->query, &attribute, 1, latest(end), &read);
-  if (!done(s, enqueued, "read_attributes", function, line)) return;
-  ovstage_read_group_t group;
-  if (check(ovstage_fetch_read_next(s->stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK, "a group",
-            function, line)) {
-    size_t size = (size_t)PRIMS * type.lanes * type.bits / 8;
-    if (is_dense(&group, attribute, type))
-      check(memcmp(group.data.tensors->data, bytes, size) == 0, "the expected values", function, line);
-    check(group.ordinal <= end, "no change later than asked for", function, line);
-    CHECK(ovstage_release_group(s->stage, &group) == OVSTAGE_OK);
-    check(ovstage_fetch_read_next(s->stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) ==
-              OVSTAGE_ERROR_END_OF_ITERATION,
-          "one group only", function, line);
-  }
-  DONE(s, ovstage_release_read(s->stage, read));
-}
-
-#define EXPECT(scene, attribute, end, type, bytes) \
-  expect((scene), (attribute), (end), (type), (bytes), __func__, __LINE__)
-
-static void expect_floats(const scene* s, ovx_token_t attribute, ovstage_ordinal_t end, float a, float b, float c,
-                          const char* function, int line) {
-  float values[PRIMS] = {a, b, c};
-  expect(s, attribute, end, type_of(kDLFloat, 32, 1), values, function, line);
-}
-
-#define EXPECT_FLOATS(scene, attribute, end, a, b, c) \
-  expect_floats((scene), (attribute), (end), (a), (b), (c), __func__, __LINE__)
 
 /* ---- Process, log, version --------------------------------------------------------------------------------------- */
 
@@ -734,86 +477,7 @@ static void check_snapshots(void) {
   close_scene(&s);
 }
 
-static void check_batches(void) {
-  scene s;
-  if (!open_scene(&s, "batches")) return;
-  float numbers[PRIMS] = {1, 2, 3};
-  int64_t shape[1] = {PRIMS};
-  int64_t short_shape[1] = {PRIMS - 1};
-  DLTensor whole = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
-  DLTensor incomplete = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, short_shape);
-  ovx_token_t a = token_of(&s, "a"), b = token_of(&s, "b");
-  ovstage_attribute_write_t writes[2];
-  writes[0].attribute = by_token(a);
-  writes[0].data = payload_of(&whole, 1);
-  writes[1].attribute = by_name("b");
-  writes[1].data = payload_of(&incomplete, 1);
-  CHECK_REFUSED(ovstage_write_attributes(s.stage, s.query, writes, 2, 1, OVSTAGE_PRIM_MODE_UPSERT),
-                OVSTAGE_ERROR_INVALID_ARGUMENT, "\"b\"");
-  DONE(&s, seal(&s, 1));
-  ovx_token_t both[2] = {a, b};
-  ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
-  ovstage_read_group_t group;
-  DONE(&s, ovstage_read_attributes(s.stage, s.query, both, 2, latest(1), &read));
-  CHECK(ovstage_fetch_read_next(s.stage, read, 0, &group) == OVSTAGE_ERROR_END_OF_ITERATION); /* nor the good one */
-  DONE(&s, ovstage_release_read(s.stage, read));
-
-  writes[1].data = payload_of(&whole, 1);
-  DONE(&s, ovstage_write_attributes(s.stage, s.query, writes, 2, 2, OVSTAGE_PRIM_MODE_UPSERT));
-  DONE(&s, ovstage_write_attributes(s.stage, s.query, NULL, 0, 2, OVSTAGE_PRIM_MODE_UPSERT));
-  DONE(&s, seal(&s, 2));
-  EXPECT_FLOATS(&s, a, 2, 1, 2, 3);
-  EXPECT_FLOATS(&s, b, 2, 1, 2, 3);
-  writes[1].attribute = by_name("a");
-  CHECK_REFUSED(ovstage_write_attributes(s.stage, s.query, writes, 2, 3, OVSTAGE_PRIM_MODE_UPSERT),
-                OVSTAGE_ERROR_INVALID_ARGUMENT, "\"a\"");
-  close_scene(&s);
-}
-
-/* ---- Tensors that change owner ----------------------------------------------------------------------------------- */
-
-static void count_deletion(DLManagedTensorVersioned* self) { ++*(int*)self->manager_ctx; }
-
-static void check_managed_tensors(void) {
-  scene s;
-  if (!open_scene(&s, "managed")) return;
-  ovx_token_t value = token_of(&s, "value");
-  float numbers[PRIMS] = {4, 5, 6};
-  int64_t shape[1] = {PRIMS};
-  int deletions = 0;
-  DLManagedTensorVersioned tensor;
-  memset(&tensor, 0, sizeof tensor);
-  tensor.version.major = DLPACK_MAJOR_VERSION;
-  tensor.version.minor = DLPACK_MINOR_VERSION;
-  tensor.manager_ctx = &deletions;
-  tensor.deleter = count_deletion;
-  tensor.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
-  tensor.dl_tensor = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
-  const DLManagedTensorVersioned* tensors[1] = {&tensor};
-  ovstage_write_data_t data = payload_of(NULL, 1);
-  data.managed_tensors = tensors;
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT),
-                OVSTAGE_ERROR_NOT_SUPPORTED, "managed_tensors");
-  CHECK(deletions == 1); /* refused, and given back all the same */
-  data.tensors = &tensor.dl_tensor; /* both fields: also refused, also given back */
-  CHECK(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT).status !=
-        OVSTAGE_OK);
-  CHECK(deletions == 2);
-  ovstage_attribute_write_t write;
-  write.attribute = by_token(value);
-  write.data = data;
-  CHECK(ovstage_write_attributes(s.stage, s.query, &write, 1, 1, OVSTAGE_PRIM_MODE_UPSERT).status != OVSTAGE_OK);
-  CHECK(deletions == 3);
-  CHECK(ovstage_write_attribute(s.stage, 0xdeadbeef, by_token(value), 1, data, OVSTAGE_PRIM_MODE_UPSERT).status !=
-        OVSTAGE_OK);
-  CHECK(deletions == 4);
-  close_scene(&s);
-  CHECK(deletions == 4); /* once for each call, never again */
-}
-
 /* ---- Maps -------------------------------------------------------------------------------------------------------- */
-
-static const DLDataType EXISTING = {0, 0, 0};
 
 /* Opens a session and takes its one group, which covers the query. */
 static bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal,
@@ -833,14 +497,8 @@ static bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordi
 static void check_map_example(void) {
   scene s;
   if (!open_scene(&s, "map example")) return;
-  ovx_string_t path = view("/World/Plane");
-  ovx_primpath_list_t list = OVX_INVALID_PRIMPATH_LIST;
-  CHECK(path_dictionary_create_path_list_from_strings(s.dictionary, &path, 1, &list).status == OVX_API_SUCCESS);
-  ovstage_query_handle_t query = OVSTAGE_INVALID_QUERY_HANDLE;
-  CHECK(ovstage_query_from_path_list(s.stage, list, &query) == OVSTAGE_OK);
-  /* The query keeps the list. */
-  CHECK(path_dictionary_release_path_list_reference(s.dictionary, list).status == OVX_API_SUCCESS);
-
+  const char* path = "/World/Plane";
+  ovstage_query_handle_t query = query_of(&s, &path, 1);
   ovx_token_t attribute = token_of(&s, "omni:xform");
   ovstage_map_desc_t desc = map_of(attribute, type_of(kDLFloat, 64, 16));
   desc.semantic = OVSTAGE_SEMANTIC_MATRIX;
@@ -954,7 +612,7 @@ static void check_map_abort(void) {
   if (map_all(&s, &desc, 2, &map, &group)) {
     ((float*)group.data.tensors->data)[0] = 99;
     CHECK(s.go->abort_map(s.stage, map) == OVSTAGE_OK);
-    CHECK_FAILS(s.go->abort_map(s.stage, map), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    CHECK(s.go->abort_map(s.stage, map) == OVSTAGE_OK); /* once more does nothing */
     CHECK_REFUSED(ovstage_unmap_group(s.stage, map, &group, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
     CHECK_REFUSED(ovstage_unmap_attribute(s.stage, map, NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
   }
@@ -1051,8 +709,10 @@ static void check_map_after_seal(void) {
     ovstage_enqueue_result_t commit = ovstage_unmap_attribute(s.stage, map, NO_SYNC);
     ovstage_op_wait_result_t result;
     if (commit.status == OVSTAGE_OK) {
-      CHECK(ovstage_wait_op(s.stage, commit.op_index, OVSTAGE_TIMEOUT_INFINITE, &result) == OVSTAGE_OK);
-      CHECK(result.error_op_id_count == 1 && result.error_op_ids[0] == commit.op_index);
+      for (int i = 0; i < 2; i++) { /* it failed however often one asks */
+        CHECK(ovstage_wait_op(s.stage, commit.op_index, OVSTAGE_TIMEOUT_INFINITE, &result) == OVSTAGE_OK);
+        CHECK(result.error_op_id_count == 1 && result.error_op_ids[0] == commit.op_index);
+      }
       ovx_string_t text = ovstage_get_last_op_error(s.stage, commit.op_index);
       CHECK(contains(text, "value") && contains(text, "2"));
       CHECK(s.go->op_status(s.stage, commit.op_index) == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
@@ -1139,15 +799,6 @@ static void check_payload_refusals(void) {
   float numbers[PRIMS] = {1, 2, 3};
   int64_t shape[1] = {PRIMS};
   DLTensor tensor = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
-  ovstage_write_data_t data;
-  ovx_string_or_token_t name = by_token(value);
-
-  DLTensor ragged[PRIMS] = {tensor, tensor, tensor};
-  data = payload_of(ragged, PRIMS);
-  data.is_array = true;
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, name, 1, data, OVSTAGE_PRIM_MODE_UPSERT),
-                OVSTAGE_ERROR_NOT_SUPPORTED, "value");
-
   DLTensor device = tensor; /* a pointer that nobody may follow */
   device.data = (void*)(uintptr_t)0xdeadbeef;
   device.device.device_type = kDLCUDA;
@@ -1161,18 +812,6 @@ static void check_payload_refusals(void) {
   packed.dtype = type_of(kDLFloat, 32, 0);
   CHECK_REFUSED(write_tensor(&s, value, 1, &packed, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_INVALID_ARGUMENT, "lanes");
 
-  uint32_t beyond[1] = {1}; /* past the one row that the payload has */
-  data = payload_of(&tensor, 1);
-  data.index_map = beyond;
-  data.count = 1;
-  int64_t one_row[1] = {1};
-  tensor.shape = one_row;
-  ovstage_enqueue_result_t result =
-      ovstage_write_attribute(s.stage, s.query, name, 1, data, OVSTAGE_PRIM_MODE_UPSERT);
-  CHECK(result.status != OVSTAGE_OK && result.op_index == OVSTAGE_INVALID_OP_ID);
-  CHECK(contains(ovstage_get_last_error(), "index_map"));
-  tensor.shape = shape;
-
   tensor.ndim = -1;
   CHECK_REFUSED(write_tensor(&s, value, 1, &tensor, OVSTAGE_SEMANTIC_NONE), OVSTAGE_ERROR_INVALID_ARGUMENT, "ndim");
   tensor.ndim = 1;
@@ -1182,8 +821,9 @@ static void check_payload_refusals(void) {
   CHECK_REFUSED(write_tensor(&s, value, 1, &tensor, OVSTAGE_SEMANTIC_TOKEN_ID), OVSTAGE_ERROR_INVALID_ARGUMENT,
                 "TOKEN_ID");
 
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, name, 1, payload_of(&tensor, 0), OVSTAGE_PRIM_MODE_UPSERT),
-                OVSTAGE_ERROR_INVALID_ARGUMENT, "tensor");
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(&tensor, 0),
+                                        OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "tensor_count");
   CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_name("usd-path"), 1, payload_of(&tensor, 1),
                                         OVSTAGE_PRIM_MODE_UPSERT),
                 OVSTAGE_ERROR_NOT_SUPPORTED, "usd-path");
@@ -1228,27 +868,6 @@ static void check_cuda_sync(void) {
   }
   DONE(&s, seal(&s, 2));
   EXPECT_FLOATS(&s, value, 2, 4, 2, 3);
-  close_scene(&s);
-}
-
-static void check_absent_slots(void) {
-  scene s;
-  if (!open_scene(&s, "absent slots")) return;
-  ovx_token_t value = token_of(&s, "value");
-  ovstage_predicate_t predicate;
-  memset(&predicate, 0, sizeof predicate);
-  predicate.attribute = by_token(value);
-  ovstage_filter_t filter;
-  filter.predicates = &predicate;
-  filter.count = 1;
-  ovstage_query_handle_t query = 4711;
-  CHECK_REFUSED(ovstage_query(s.stage, &filter, NULL, 0, &query), OVSTAGE_ERROR_NOT_SUPPORTED, "query");
-  CHECK(query == OVSTAGE_INVALID_QUERY_HANDLE);
-  ovx_string_or_token_t name = by_token(value);
-  CHECK_REFUSED(ovstage_delete_attributes(s.stage, s.query, &name, 1, 1), OVSTAGE_ERROR_NOT_SUPPORTED,
-                "delete_attributes");
-  CHECK_REFUSED(ovstage_delete_attributes(s.stage, s.query, NULL, 0, 1), OVSTAGE_ERROR_NOT_SUPPORTED,
-                "delete_attributes");
   close_scene(&s);
 }
 
@@ -1679,6 +1298,24 @@ static void check_threads(void) {
 
 /* ---- fork() ------------------------------------------------------------------------------------------------------ */
 
+static void note_deletion(DLManagedTensorVersioned* self) { *(bool*)self->manager_ctx = true; }
+
+/* Nothing is taken in a child: what it gives away still is the parent's as well. */
+static char wrong_with_managed(const scene* s) {
+  bool deleted = false;
+  DLManagedTensorVersioned tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.version.major = DLPACK_MAJOR_VERSION;
+  tensor.manager_ctx = &deleted;
+  tensor.deleter = note_deletion;
+  const DLManagedTensorVersioned* tensors[1] = {&tensor};
+  ovstage_write_data_t data = payload_of(NULL, 1);
+  data.managed_tensors = tensors;
+  return ovstage_write_attribute(s->stage, s->query, by_name("value"), 9, data, OVSTAGE_PRIM_MODE_UPSERT).status !=
+             OVSTAGE_ERROR_NOT_SUPPORTED ||
+         deleted;
+}
+
 /* A forked child has no engine: every call says so at once, and what is given back there does nothing. */
 static char wrong_in_child(const scene* s, ovstage_go_block_t* block, DLManagedTensorVersioned* tensor) {
   char wrong = 0;
@@ -1688,6 +1325,7 @@ static char wrong_in_child(const scene* s, ovstage_go_block_t* block, DLManagedT
   wrong += ovstage_wait_op(s->stage, 1, OVSTAGE_TIMEOUT_INFINITE, NULL) != OVSTAGE_ERROR_NOT_SUPPORTED;
   wrong += !contains(ovstage_get_last_error(), "spawn");
   wrong += seal(s, 9).status != OVSTAGE_ERROR_NOT_SUPPORTED;
+  wrong += wrong_with_managed(s);
   wrong += ovstage_create_instance(&desc, &stage) != OVSTAGE_ERROR_NOT_SUPPORTED || stage != NULL;
   wrong += ovstage_initialize(NULL) != OVSTAGE_ERROR_NOT_SUPPORTED;
   ovx_string_t word = view("word");
@@ -1769,11 +1407,16 @@ static void check_nothing_left(void) {
 
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
+static void run(const check_group* groups, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const int before = failed, checks = passed + failed;
+    groups[i].run();
+    printf("%-6s %s (%d checks)\n", failed == before ? "ok" : "FAILED", groups[i].name, passed + failed - checks);
+  }
+}
+
 int main(void) {
-  static const struct {
-    const char* name;
-    void (*run)(void);
-  } groups[] = {
+  static const check_group groups[] = {
       {"process", check_process},
       {"instances", check_instances},
       {"version and texts", check_version_and_texts},
@@ -1787,8 +1430,6 @@ int main(void) {
       {"convenience shapes", check_convenience_shapes},
       {"modes and floors", check_modes_and_floors},
       {"snapshots", check_snapshots},
-      {"batches", check_batches},
-      {"managed tensors", check_managed_tensors},
       {"map: the documented example", check_map_example},
       {"map: existing and fresh columns", check_map_existing_and_fresh},
       {"map: order of commits", check_map_order},
@@ -1799,7 +1440,6 @@ int main(void) {
       {"exports", check_exports},
       {"refused payloads", check_payload_refusals},
       {"cuda_sync on host data", check_cuda_sync},
-      {"absent: slots", check_absent_slots},
       {"absent: stage functions", check_absent_stage_functions},
       {"absent: population", check_absent_population},
       {"absent: export", check_absent_export},
@@ -1810,13 +1450,12 @@ int main(void) {
       {"last error", check_last_error},
       {"threads", check_threads},
       {"fork", check_fork},
-      {"nothing left", check_nothing_left},
   };
-  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-    const int before = failed, checks = passed + failed;
-    groups[i].run();
-    printf("%-6s %s (%d checks)\n", failed == before ? "ok" : "FAILED", groups[i].name, passed + failed - checks);
-  }
+  static const check_group last[] = {{"nothing left", check_nothing_left}};
+  run(groups, sizeof groups / sizeof groups[0]);
+  run(value_groups, value_group_count);
+  run(filter_groups, filter_group_count);
+  run(last, 1);
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }

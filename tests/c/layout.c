@@ -733,7 +733,7 @@ AT(ovstage_go_counters_t, detach_moves, 96);
 AT(ovstage_go_counters_t, detach_copies, 104);
 AT(ovstage_go_counters_t, maps_adopted, 112);
 
-SIZE(ovstage_go_v1_t, 152);
+SIZE(ovstage_go_v1_t, 160);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -754,6 +754,7 @@ AT(ovstage_go_v1_t, counters, 120);
 AT(ovstage_go_v1_t, process_counters, 128);
 AT(ovstage_go_v1_t, trim, 136);
 AT(ovstage_go_v1_t, op_status, 144);
+AT(ovstage_go_v1_t, keep_history, 152);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -20,6 +20,7 @@ read -ra cxx <<<"${CXX:-c++}"
 warnings=(-Wall -Wextra -Werror -pedantic "-I$include")
 c=("${cc[@]}" -std=c11 "${warnings[@]}")
 cpp=("${cxx[@]}" -std=c++17 "${warnings[@]}")
+sources=("$here/client.c" "$here/values.c" "$here/filter.c" "$here/scene.c")
 link=("-L$directory" "-Wl,-rpath,$directory" -lovstage -pthread)
 
 work=$(mktemp -d)
@@ -85,9 +86,9 @@ leaks() {
 say headers && headers
 say layout && layout
 say symbols && symbols
-say "client, C11" && client client "${c[@]}" -g "$here/client.c"
+say "client, C11" && client client "${c[@]}" -g "${sources[@]}"
 if $with_cpp; then
-  say "client, C++17" && client client_cpp "${cpp[@]}" -x c++ "$here/client.c" -x none
+  say "client, C++17" && client client_cpp "${cpp[@]}" -x c++ "${sources[@]}" -x none
 else
   say "C++: skipped, there is no ${cxx[0]}"
 fi

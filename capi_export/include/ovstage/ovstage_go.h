@@ -10,7 +10,7 @@
  *
  * What it adds: buffers with reference counts, so that a view may outlive the group and even the instance it came from;
  * DLPack exports; maps that start from zeros or from nothing, commits that protect live views, sessions that end
- * without a commit; and counters, on which leak tests stand.
+ * without a commit; counters, on which leak tests stand; and, beside the table, a mode of writing.
  */
 #ifndef OVSTAGE_GO_H
 #define OVSTAGE_GO_H
@@ -22,6 +22,12 @@ extern "C" {
 #endif
 
 #define OVSTAGE_GO_V1_NAME "ovstage.go.v1"
+
+/*
+ * A third prim_mode for write_attribute and write_attributes: only prims that exist are written, the others are left
+ * alone. The payload is laid out as ever, with a value for every target. A session cannot be opened with it.
+ */
+#define OVSTAGE_GO_PRIM_MODE_UPDATE ((ovstage_prim_mode_t)2)
 
 /*
  * One buffer of bytes that belong to the library, with a reference count. Columns, groups, mapped buffers and exports
@@ -93,8 +99,9 @@ typedef struct ovstage_go_v1 {
   /* The number of references at this moment; for tests and for people. */
   int64_t (*block_refs)(const ovstage_go_block_t*);
 
-  /* The buffer that a fetched group's data.tensors show; NULL when there is none (a tombstone). The pointer must come
-   * from a group that is not yet released or committed. No reference is added: block_retain does that. */
+  /* The buffer that a fetched group's data.tensors show, all of them where they are several; NULL when there is none (a
+   * tombstone). The pointer must be that of a group which is not yet released or committed, not that of a later entry.
+   * No reference is added: block_retain does that. */
   ovstage_go_block_t* (*tensors_block)(const DLTensor* tensors);
 
   /* Keep the descriptors of a fetched group - data.tensors, their shapes, the index maps - readable beyond the group's
@@ -105,9 +112,10 @@ typedef struct ovstage_go_v1 {
   /* ---- DLPack -------------------------------------------------------------------------------------------------- */
 
   /*
-   * Export one tensor whose bytes lie in `block`. Lanes above 1 become one trailing axis, strides are always given,
-   * byte_offset is 0. The export holds a reference to the block and, if `instance` is not NULL, to the instance bundle,
-   * until its deleter runs; the deleter is C and may run on any thread, at any time, without the interpreter lock.
+   * Export one tensor, any entry of data.tensors, whose bytes lie in `block`. Lanes above 1 become one trailing axis,
+   * strides are always given, byte_offset is 0. The export holds a reference to the block and, if `instance` is not
+   * NULL, to the instance bundle, until its deleter runs; the deleter is C and may run on any thread, at any time,
+   * without the interpreter lock.
    *
    *   flags    DLPACK_FLAG_BITMASK_READ_ONLY and DLPACK_FLAG_BITMASK_IS_COPIED
    *   Returns  the export, owned by the caller; NULL when memory is short
@@ -131,8 +139,8 @@ typedef struct ovstage_go_v1 {
   ovstage_enqueue_result_t (*unmap_attribute)(ovstage_instance_t*, ovstage_map_handle_t, ovstage_cuda_sync_t,
                                               ovstage_go_commit_t);
 
-  /* End a session and write nothing of what is not committed yet; groups that were committed stay.
-   * Errors: INVALID_HANDLE - no such session, or it has ended. */
+  /* End a session and write nothing of what is not committed yet; groups that were committed stay. Once more does
+   * nothing. Errors: INVALID_HANDLE - no such session, or it was ended by unmap_attribute. */
   ovstage_api_status_t (*abort_map)(ovstage_instance_t*, ovstage_map_handle_t);
 
   /* ---- Counters and memory ------------------------------------------------------------------------------------- */
@@ -148,6 +156,16 @@ typedef struct ovstage_go_v1 {
 
   /* The outcome of a finished operation: OK, or the status it failed with. INVALID_HANDLE when the id is not known. */
   ovstage_api_status_t (*op_status)(ovstage_instance_t*, ovstage_op_id_t);
+
+  /* ---- History ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Keeps the values of every attribute readable as of the last `ordinals` sealed ordinals: latest reads then serve the
+   * state as of their end_ordinal N for floor - ordinals < N <= floor, and change ranges that end there are served even
+   * where a prim changed again later. 0 and 1 keep the newest state only, which is the default. Each kept state of a column
+   * costs a buffer of its own. Takes effect from the next seal on. Any thread. Returns OK or INVALID_HANDLE.
+   */
+  ovstage_api_status_t (*keep_history)(ovstage_instance_t*, uint64_t ordinals);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus

@@ -37,9 +37,7 @@
  *   Fork      In a child of fork() every call fails with NOT_SUPPORTED and says that workers must be started by
  *             spawning a new process, except that what is released or destroyed there succeeds and does nothing.
  *
- * Not built yet in this version, and answered with NOT_SUPPORTED and a text: filter queries (query), delete_attributes,
- * range reads and get_oldest_preserved_ordinal, reads of derived attributes, array columns, writes of a part of a query
- * (index_map, mask), managed tensors, tensors in CUDA memory and wait events.
+ * Not built yet in this version, and answered with NOT_SUPPORTED and a text: tensors in CUDA memory and wait events.
  */
 #ifndef OVSTAGE_API_H
 #define OVSTAGE_API_H
@@ -71,7 +69,8 @@ struct ovstage_vtable_t {
    *
    *   op_id            from an accepted call of this instance
    *   timeout          0 looks only
-   *   out_wait_result  optional; zeroed first. Lists the failed operations of op_id's own chain, the root cause first.
+   *   out_wait_result  optional; zeroed first. Lists the failed operations of op_id's own chain, the root cause first,
+   *                    and of no other: one that failed is listed every time it is waited for, until it is released.
    *                    The array lives until this thread's next wait_op.
    *
    * Returns   OK when the operation is done - also when it ran and failed: look at error_op_id_count, and ask
@@ -112,8 +111,6 @@ struct ovstage_vtable_t {
    * instance. How far it stays behind the floor is not promised: ask, never assume.
    *
    *   out_handle  to be ended by release_ordinal_query
-   *
-   * This version answers NOT_SUPPORTED.
    */
   ovstage_enqueue_result_t (*get_oldest_preserved_ordinal)(ovstage_context_t* instance,
                                                            ovstage_ordinal_query_handle_t* out_handle);
@@ -141,13 +138,24 @@ struct ovstage_vtable_t {
   /* ---- Queries ------------------------------------------------------------------------------------------------- */
 
   /*
-   * 7. query - choose prims by what they carry, in the latest executed state, sealed or not.
+   * 7. query - choose prims by what they are and what they carry, in the latest executed state, sealed or not.
+   *
+   * The prims that meet every predicate are listed in the order of their creation, once and for all: what is written
+   * later changes nothing about the query. Several values mean any of them. Predicates are
+   *
+   *   HAS                  on any attribute: the prim carries it
+   *   IN, PREFIX           on usd-path: the path, or how it begins, byte by byte ("/World/" is what lies below /World)
+   *   IN                   on usd-parent: the path above, whether a prim or not; "/" for top-level prims
+   *   CONTAINS             on usd-children: a child that is a prim
+   *   IN                   on usd-prim-type; CONTAINS on usd-schemas: the name
+   *   IN, LT, LE, GT, GE   on other fixed-size attributes of one lane: a number, or for IN the text of a token
    *
    *   filter            optional; NULL or without predicates: every prim
    *   attrs             optional; the attributes that the result may report; NULL with 0: all that are found
    *   out_query_handle  usable at once; to be ended by release_query
    *
-   * This version answers NOT_SUPPORTED; use query_from_path_list.
+   * Errors    NOT_SUPPORTED: any other predicate, and any of usd-active. INVALID_ARGUMENT: a value that is no path or
+   *           no number where one is expected, other than one value to compare with, a token that was never interned.
    */
   ovstage_enqueue_result_t (*query)(ovstage_context_t* instance, const ovstage_filter_t* filter,
                                     const ovx_token_t* attrs, size_t attr_count,
@@ -188,10 +196,14 @@ struct ovstage_vtable_t {
    * 12. read_attributes - read attributes of the query's prims as they are sealed.
    *
    * Without a start ordinal: for each prim and attribute the newest sealed state at or below range.end_ordinal. What is
-   * written but not sealed is not served. With a start ordinal: the prims whose attribute changed in [start, end]; this
-   * version answers NOT_SUPPORTED to that.
+   * written but not sealed is not served. With a start ordinal: the prims whose attribute changed in [start, end], with
+   * their values as of the end, and those that had lost it by then as tombstone groups (is_delete).
    *
    * Prims without such state have no row, and an attribute that no prim carries has no group; neither is an error.
+   *
+   * usd-path and usd-parent (a path handle) and usd-children (an array of them) follow from the paths of the prims that
+   * exist, sealed or not: no floor holds them back, ranges have none of them, and their ordinal is range.end_ordinal.
+   * usd-parent has a row where the parent is a prim, other than the root.
    *
    * This library keeps the newest sealed payload, everything that is not sealed, and what somebody still holds: an
    * end_ordinal older than that is served the oldest state that is kept, and group.ordinal tells.
@@ -199,7 +211,8 @@ struct ovstage_vtable_t {
    *   attrs            attr_count tokens; duplicates count once
    *   out_read_handle  usable at once; to be ended by release_read
    *
-   * Errors    WRITE_FLOOR_VIOLATION: a selected prim has state at or below end_ordinal, but none of it is sealed.
+   * Errors    WRITE_FLOOR_VIOLATION: a selected prim has state at or below end_ordinal, but none of it is sealed; or a
+   *           range selects a change that is not sealed.
    *           OUT_OF_RANGE: a range selects a change whose payload is no longer kept.
    *           INVALID_ARGUMENT: start above end, no attributes, a token that was never interned. INVALID_HANDLE.
    */
@@ -211,8 +224,9 @@ struct ovstage_vtable_t {
    * 13. fetch_read_next - take the next group of a read.
    *
    * A column whose rows lie in the order of the query is one group without index maps, whatever ordinals wrote it, and
-   * its tensor shows the column itself, without a copy. Otherwise as few groups as possible. The split depends on what
-   * the snapshot contains only: it is the same in every frame until rows are added or removed.
+   * its tensor shows the column itself, without a copy. Otherwise as few groups as possible. An array column is one
+   * group with a tensor for each prim, all of which show one buffer. The split depends on what the snapshot contains
+   * only: it is the same in every frame until rows are added or removed.
    *
    * The group's bytes never change, whatever is written later. Each group is released on its own, in any order, and
    * outlives the read handle and the query.
@@ -238,14 +252,15 @@ struct ovstage_vtable_t {
   /*
    * 16. write_attribute - write values of one attribute at an ordinal.
    *
-   * The values are copied (ovstage_write_data_t says how they are laid out). Prims that do not exist are created, with
-   * the attribute; only those that are written. A path that a query lists twice is written in list order, the later
-   * entry wins. The first write gives a column its schema - kind, dtype and lanes, semantic -, and a write of another
-   * schema is refused.
+   * The values are copied (ovstage_write_data_t says how they are laid out, and when a managed tensor is kept instead).
+   * Prims that do not exist are created, with the attribute; only those that are written. A path that a query lists
+   * twice is written in list order, the later entry wins. The first write gives a column its schema - kind, dtype and
+   * lanes, semantic -, and a write of another schema is refused until the attribute is deleted.
    *
    * Errors    WRITE_FLOOR_VIOLATION: ordinal is at or below the attribute's floor.
    *           PRIM_NOT_FOUND: INSERT, and a prim that would be written exists.
-   *           INVALID_ARGUMENT: rows, shape, count, index_map, mask, dtype or semantic do not fit.
+   *           INVALID_ARGUMENT: rows, shape, count, index_map, mask, dtype or semantic do not fit, or a managed tensor
+   *           is NULL or given twice.
    *           NOT_SUPPORTED: a dtype that cannot be stored, a device other than the CPU, a derived attribute (usd-path,
    *           usd-parent, usd-children, usd-active). INVALID_HANDLE, OUT_OF_MEMORY, QUEUE_FULL.
    */
@@ -265,12 +280,14 @@ struct ovstage_vtable_t {
    * they take effect in the order of their commits.
    *
    *   desc           attribute and schema; a dtype of all zero takes that of the existing column
-   *   element_sizes  array columns: number of elements for each prim of the query; fixed-size columns: NULL
-   *   element_count  length of element_sizes; 0 with NULL
+   *   element_sizes  array columns: number of elements for each prim of the query, 0 for none; a prim whose number
+   *                  changes starts with what both have in common, then zeros. Fixed-size columns: NULL
+   *   element_count  length of element_sizes: the number of prims of the query; 0 with NULL
    *   out_map_handle usable at once; ended by unmap_attribute
    *
-   * Errors    As write_attribute; INVALID_ARGUMENT also for a new column without dtype. An INSERT session is judged
-   *           here, not again when it commits.
+   * Errors    As write_attribute; INVALID_ARGUMENT also for a new column without dtype, an element_count that is not
+   *           the number of prims, and element_sizes of NULL with a count. An INSERT session is judged here, not again
+   *           when it commits.
    */
   ovstage_enqueue_result_t (*map_attribute)(ovstage_context_t* instance, ovstage_query_handle_t handle,
                                             const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal,
@@ -278,8 +295,8 @@ struct ovstage_vtable_t {
                                             ovstage_map_handle_t* out_map_handle);
 
   /*
-   * 18. fetch_map_next - take the next writable group of a session. A fixed-size column of one schema is one group,
-   * rows in query order. The pointers live until the group is committed.
+   * 18. fetch_map_next - take the next writable group of a session. A column of one schema is one group, rows in query
+   * order; an array column has a tensor for each prim. The pointers live until the group is committed.
    *
    * Returns   OK, TIMEOUT, END_OF_ITERATION after the last group, OP_FAILED. Errors: INVALID_HANDLE.
    */
@@ -314,8 +331,12 @@ struct ovstage_vtable_t {
    *
    *   attributes  attribute_count names; NULL with 0: everything, the prims cease to exist
    *
-   * Removing what is absent succeeds and records nothing.
-   * This version answers NOT_SUPPORTED.
+   * Afterwards these prims have no row in the attribute, and it may be written with another schema. A prim that loses
+   * its last attribute ceases to exist. Removing what is absent succeeds and records nothing.
+   *
+   * Errors    WRITE_FLOOR_VIOLATION: ordinal is at or below the floor of a named attribute, whoever carries it, or of
+   *           one that the prims lose. INVALID_ARGUMENT: NULL with a count, or no name and no token that is known.
+   *           NOT_SUPPORTED: a derived attribute. INVALID_HANDLE.
    */
   ovstage_enqueue_result_t (*delete_attributes)(ovstage_context_t* instance, ovstage_query_handle_t handle,
                                                 const ovx_string_or_token_t* attributes, size_t attribute_count,
@@ -346,8 +367,8 @@ struct ovstage_vtable_t {
    * Every entry is checked before anything is written. Names must differ. One operation for all. No entries: success,
    * nothing happens. What becomes visible when is up to the floors of the attributes.
    *
-   * Errors    As write_attribute, the text names the attribute; INVALID_ARGUMENT also for a name or a managed tensor
-   *           that occurs twice.
+   * Errors    As write_attribute, the text names the attribute; INVALID_ARGUMENT also for a name that occurs twice, and
+   *           for a managed tensor that does, in one entry or in two.
    */
   ovstage_enqueue_result_t (*write_attributes)(ovstage_context_t* instance, ovstage_query_handle_t handle,
                                                const ovstage_attribute_write_t* writes, size_t write_count,

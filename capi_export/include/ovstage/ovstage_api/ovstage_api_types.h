@@ -127,7 +127,7 @@ typedef enum {
   OVSTAGE_FILTER_OP_GE = 7
 } ovstage_filter_op_t;
 
-/* What a write or map may do to prims. */
+/* What a write or map may do to prims. ovstage_go.h has one more for writes: update only. */
 typedef enum {
   OVSTAGE_PRIM_MODE_UPSERT = 0, /* create those that do not exist, update the others: the default */
   OVSTAGE_PRIM_MODE_INSERT = 1  /* create only: PRIM_NOT_FOUND, and no change at all, if one of them exists */
@@ -193,7 +193,9 @@ typedef struct {
  *
  * Fixed-size column: one tensor of ndim 1, shape {rows}, strides NULL, byte_offset 0, `lanes` the whole width of a
  * value (a point3f has 3, a matrix4d has 16), whatever shape it was written in.
- * Array column: one tensor per row, shape {elements of that row}, `lanes` the width of an element.
+ * Array column: one tensor per row of ndim 1, shape {elements of that row}, strides NULL, byte_offset 0, `lanes` the
+ * width of an element. A row may be empty.
+ * `data` is never NULL.
  *
  * Element i of the group (of prims.count) has its value in row index_map ? index_map[i] : i, which is a row of
  * tensors[0] for a fixed-size column, and the tensor of that number for an array column.
@@ -302,15 +304,23 @@ typedef struct {
  *
  * Array (is_array true): lanes are taken as sent, and nothing is folded. One tensor per source row; or a single tensor
  * that is cut evenly into (highest index_map entry + 1) rows, without index_map into as many rows as there are targets.
- * This version refuses array columns, index_map and mask with NOT_SUPPORTED and a text that names the attribute, and
- * takes a `count` of 0 or of all targets only.
+ * A row may be empty.
  *
  * Strides are counted in elements and may be negative or 0; NULL means compact. Sources are only read.
  */
 typedef struct {
   const DLTensor* tensors; /* stay the caller's; must stay valid until the operation is done */
-  /* ... or these, never both. They belong to the library from the call on, also when the call is refused: each deleter
-   * runs exactly once, at a time of the library's choosing. This version refuses them with NOT_SUPPORTED. */
+  /*
+   * ... or these, never both: not NULL, and none of them twice in a call. They belong to the library from the call on,
+   * also when the call is refused (but not in a child of fork()), and each deleter runs exactly once; it may be NULL.
+   *
+   * One that is packed, starts at an address that is a multiple of 64 and gives a whole fixed-size column its newest
+   * values becomes the column, without a copy: nobody may write to it any more, and its deleter runs when neither the
+   * column nor a group or view holds it. All others are copied, and their deleters have run when the call returns.
+   *
+   * A deleter may be run by any thread, with locks of this library held: it must not call the library, nor wait for a
+   * thread that does. A tensor of another major version of DLPack than 1 is refused with NOT_SUPPORTED, and deleted.
+   */
   const struct DLManagedTensorVersioned* const* managed_tensors;
   uint32_t tensor_count;         /* length of the array that is used; at least 1 */
   uint32_t count;                /* how many targets, from the first prim on; 0 = all of the query (no map, no mask) */

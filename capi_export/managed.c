@@ -1,0 +1,88 @@
+/*
+ * managed.c - tensors that a write brings along and leaves here.
+ *
+ * They are the library's from the call on, so that each deleter runs exactly once, whatever becomes of the call. Most
+ * are copied, and deleted when the call has left the stage. One whose memory can serve as a column's is lent to the
+ * stage as a block over that memory: then dropping the last reference of the block deletes the tensor, at the end of
+ * the call if the stage has made no use of it, else when the column lets go.
+ */
+#include <stdlib.h>
+
+#include "ring.h"
+
+static void delete_tensor(void* tensor) {
+  DLManagedTensorVersioned* managed = tensor;
+  if (managed->deleter != NULL) managed->deleter(managed);
+}
+
+static int by_address(const void* a, const void* b) {
+  uintptr_t x = (uintptr_t)((const ov_managed*)a)->tensor, y = (uintptr_t)((const ov_managed*)b)->tensor;
+  return (x > y) - (x < y);
+}
+
+static size_t count_tensors(const ovstage_attribute_write_t* writes, size_t count) {
+  size_t total = 0;
+  for (size_t i = 0; i < count; i++)
+    if (writes[i].data.managed_tensors != NULL) total += writes[i].data.tensor_count;
+  return total;
+}
+
+/* Enters the tensors of one write, but for those that are NULL. */
+static void enter(ov_managed_list* list, const ovstage_write_data_t* data) {
+  if (data->managed_tensors == NULL) return;
+  for (uint32_t k = 0; k < data->tensor_count; k++)
+    if (data->managed_tensors[k] != NULL)
+      list->entries[list->count++].tensor = (DLManagedTensorVersioned*)data->managed_tensors[k];
+}
+
+/* Sorts, and strikes out what is listed again. */
+static void sort(ov_managed_list* list) {
+  qsort(list->entries, list->count, sizeof *list->entries, by_address);
+  size_t kept = 0;
+  for (size_t i = 0; i < list->count; i++)
+    if (kept > 0 && list->entries[i].tensor == list->entries[kept - 1].tensor)
+      list->repeated = list->entries[i].tensor;
+    else
+      list->entries[kept++] = list->entries[i];
+  list->count = kept;
+}
+
+void ov_managed_take(ov_managed_list* list, const ovstage_attribute_write_t* writes, size_t count) {
+  *list = (ov_managed_list){.entries = list->few};
+  if (writes == NULL || count > OV_MOST_ENTRIES || ov_forked) return;
+  size_t total = count_tensors(writes, count);
+  if (total == 0) return;
+  if (total > OV_MANAGED_FEW && (list->entries = calloc(total, sizeof *list->entries)) == NULL) {
+    list->lost = total; /* without knowing which of them are the same, a leak is the safer end */
+    return;
+  }
+  for (size_t i = 0; i < count; i++) enter(list, &writes[i].data);
+  sort(list);
+}
+
+ovstage_api_status_t ov_managed_check(const ov_managed_list* list) {
+  if (list->lost > 0)
+    return ov_fail(OVSTAGE_ERROR_OUT_OF_MEMORY, "managed_tensors: out of memory for a list of %zu tensors", list->lost);
+  if (list->repeated != NULL)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT,
+                   "managed_tensors: the tensor at %p is listed twice, but can be given away only once: copy it, or "
+                   "pass it in tensors",
+                   (void*)list->repeated);
+  return OVSTAGE_OK;
+}
+
+ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned* tensor, void* data, uint64_t size) {
+  const ov_managed key = {.tensor = (DLManagedTensorVersioned*)tensor};
+  ov_managed* entry = bsearch(&key, list->entries, list->count, sizeof key, by_address);
+  entry->block = ov_block_foreign(data, size, OV_PURPOSE_COLUMNS, delete_tensor, entry->tensor);
+  return entry->block;
+}
+
+void ov_managed_give_back(ov_managed_list* list) {
+  for (size_t i = 0; i < list->count; i++)
+    if (list->entries[i].block != NULL)
+      ov_block_release(list->entries[i].block);
+    else
+      delete_tensor(list->entries[i].tensor);
+  if (list->entries != list->few) free(list->entries);
+}

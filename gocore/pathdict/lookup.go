@@ -1,0 +1,85 @@
+package pathdict
+
+import (
+	"hash/maphash"
+	"strings"
+)
+
+// What is asked here interns nothing: a name that nobody has made stays unknown.
+
+// LookupToken returns the token of a string. It is false for a string that was never interned. The empty string is token 0.
+func (d *Dictionary) LookupToken(s string) (Token, bool) {
+	if s == "" {
+		return 0, true
+	}
+	d.names.RLock()
+	defer d.names.RUnlock()
+	index, ok := d.findToken(d.tokenHash(s), s)
+	if !ok {
+		return 0, false
+	}
+	return Token(d.handle(index)), true
+}
+
+// LookupPaths finds absolute paths, entry by entry; out gets 0 for one that was never interned. When an entry is no path at
+// all, out is untouched.
+func (d *Dictionary) LookupPaths(entries []string, out []Path) error {
+	if err := checkRoom(len(out), len(entries)); err != nil {
+		return err
+	}
+	if err := checkPaths(entries); err != nil {
+		return err
+	}
+	d.names.RLock()
+	defer d.names.RUnlock()
+	for i, s := range entries {
+		out[i] = 0
+		if index, ok := d.findPath(s); ok {
+			out[i] = Path(d.handle(index))
+		}
+	}
+	return nil
+}
+
+func (d *Dictionary) findPath(s string) (uint32, bool) {
+	at := uint32(root)
+	if s == "/" {
+		return at, !d.closed
+	}
+	for name := range strings.SplitSeq(s[1:], "/") {
+		token, known := d.findToken(d.tokenHash(name), name)
+		if !known {
+			return 0, false
+		}
+		if at, known = d.findChild(at, token); !known {
+			return 0, false
+		}
+	}
+	return at, true
+}
+
+// Whoever keeps something for every path keeps it in arrays by dense index, and goes from path to path by these.
+
+// ParentAt returns the dense index of the path above the one at i. The root, 0, is above itself.
+func (d *Dictionary) ParentAt(i uint32) uint32 { return d.paths.at(i).parent }
+
+// NameAt returns the last component of the path at i, as a view that is valid until Close. The root has none.
+func (d *Dictionary) NameAt(i uint32) string {
+	if i == root {
+		return ""
+	}
+	return d.name(d.paths.at(i).name)
+}
+
+// ListAt returns the list of the paths at these dense indices. Like a Sublist it has no handle.
+func (d *Dictionary) ListAt(indices []uint32) *List {
+	hash := maphash.Bytes(d.seed, bytesOf(indices))
+	s := &d.shelf
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	list := s.intern(d, indices, hash)
+	if list.handles == 0 {
+		s.remember(list)
+	}
+	return list
+}

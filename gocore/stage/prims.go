@@ -1,0 +1,214 @@
+package stage
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/pathdict"
+)
+
+// prims knows which prims exist: those that carry an attribute in the newest executed state. Filters and derived
+// attributes are answered from here.
+//
+// Everything is flat and indexed by dense path index, so that the garbage collector finds nothing to trace in a million
+// prims. Creating or deleting one costs a few nanoseconds; writing to one that exists costs nothing.
+type prims struct {
+	dict    *pathdict.Dictionary
+	carried []uint32 // path index -> number of attributes that the prim carries
+	place   []uint32 // path index -> position in order, for prims that exist
+	order   []uint32 // the prims in the order of their creation, vacant where one has gone
+	gone    int      // vacant positions
+	changes uint64   // rises when a prim comes or goes
+	family  *family  // made by the first question that needs it
+}
+
+// vacant stands for the prim at a position of order that has gone.
+const vacant = ^uint32(0)
+
+// exists reports whether a prim carries anything.
+func (p *prims) exists(path uint32) bool { return int(path) < len(p.carried) && p.carried[path] > 0 }
+
+// count is the number of prims.
+func (p *prims) count() int { return len(p.order) - p.gone }
+
+// carry adds to the number of attributes that prims carry, or takes from it.
+func (p *prims) carry(paths []uint32, change int) {
+	if len(paths) == 0 {
+		return
+	}
+	if missing := int(slices.Max(paths)) + 1 - len(p.carried); missing > 0 {
+		p.carried = append(p.carried, make([]uint32, missing)...)
+		p.place = append(p.place, make([]uint32, missing)...)
+	}
+	for _, path := range paths {
+		before := p.carried[path]
+		p.carried[path] = before + uint32(change)
+		if before == 0 {
+			p.born(path)
+		} else if p.carried[path] == 0 {
+			p.died(path)
+		}
+	}
+}
+
+func (p *prims) born(path uint32) {
+	p.changes++
+	p.place[path] = uint32(len(p.order))
+	p.order = append(p.order, path)
+	if p.family != nil {
+		p.family.enter(path)
+	}
+}
+
+func (p *prims) died(path uint32) {
+	p.changes++
+	p.order[p.place[path]] = vacant
+	p.gone++
+	if p.family != nil {
+		p.family.leave(path, p)
+	}
+	if p.gone >= minGone && 2*p.gone > len(p.order) {
+		p.closeGaps()
+	}
+}
+
+// minGone is the number of vacant positions below which closing the gaps is not worth it.
+const minGone = 1024
+
+// closeGaps drops the vacant positions, which half of all deaths paid for.
+func (p *prims) closeGaps() {
+	p.order = slices.DeleteFunc(p.order, func(path uint32) bool { return path == vacant })
+	for place, path := range p.order {
+		p.place[path] = uint32(place)
+	}
+	p.gone = 0
+}
+
+// kin returns the tree of the prims. The first question makes it, at some 50 ns a prim; from then on it follows.
+func (p *prims) kin() *family {
+	if p.family == nil {
+		p.family = newFamily(p.dict)
+		for _, path := range p.order {
+			if path != vacant {
+				p.family.enter(path)
+			}
+		}
+	}
+	return p.family
+}
+
+// exists reports whether a prim carries anything.
+func (s *Stage) exists(path uint32) bool { return s.prims.exists(path) }
+
+// count counts an attribute on prims, or off.
+func (s *Stage) count(a *attribute, paths []uint32, change int) {
+	a.carriers.change(paths, change)
+	s.prims.carry(paths, change)
+}
+
+// appear counts an attribute on those prims of written rows that did not carry it before. A write below a delete brings
+// nobody back.
+func (s *Stage) appear(a *attribute, c *bound, rows column.Rows) {
+	alive, list := c.Alive(latest), rows.List()
+	start, interval := rows.Interval()
+	for i := range rows.Len() {
+		row := start + i
+		if !interval {
+			row = int(list[i])
+		}
+		if path := c.Path(row); alive.Has(row) && !a.carriers.has(path) {
+			s.count(a, []uint32{path}, +1)
+		}
+	}
+}
+
+// vanish counts an attribute off the prims of deleted rows.
+func (s *Stage) vanish(a *attribute, c *bound, rows []uint32) {
+	for i, row := range rows {
+		rows[i] = c.Path(int(row))
+	}
+	s.count(a, rows, -1)
+}
+
+// pathSet is a set of paths, one bit for each dense index.
+type pathSet []uint64
+
+func (s pathSet) has(path uint32) bool { return int(path/64) < len(s) && s[path/64]>>(path%64)&1 == 1 }
+
+// change adds paths to the set, or takes them away when by is negative.
+func (s *pathSet) change(paths []uint32, by int) {
+	if len(paths) == 0 {
+		return
+	}
+	if missing := int(slices.Max(paths)/64) + 1 - len(*s); missing > 0 {
+		*s = append(*s, make([]uint64, missing)...)
+	}
+	for _, path := range paths {
+		if by > 0 {
+			(*s)[path/64] |= 1 << (path % 64)
+		} else {
+			(*s)[path/64] &^= 1 << (path % 64)
+		}
+	}
+}
+
+func (s pathSet) each(f func(path uint32)) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			f(uint32(64*i + bits.TrailingZeros64(word)))
+		}
+	}
+}
+
+// any reports whether one of the paths is in the set.
+func (s pathSet) any(paths []uint32) bool { return slices.ContainsFunc(paths, s.has) }
+
+// selection is a set of prims, one bit for each position in the order of creation: whatever found them in whatever order,
+// they are listed in that one. It is good until the next change.
+type selection []uint64
+
+func (p *prims) nobody() selection { return make(selection, (len(p.order)+63)/64) }
+
+// add selects a prim, if it is one.
+func (p *prims) add(to selection, path uint32) {
+	if p.exists(path) {
+		place := p.place[path]
+		to[place/64] |= 1 << (place % 64)
+	}
+}
+
+// list returns the selected prims in the order of their creation.
+func (p *prims) list(of selection) []uint32 {
+	n := 0
+	for _, word := range of {
+		n += bits.OnesCount64(word)
+	}
+	list := make([]uint32, 0, n)
+	for i, word := range of {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, p.order[64*i+bits.TrailingZeros64(word)])
+		}
+	}
+	return list
+}
+
+// sort puts prims into the order of their creation.
+func (p *prims) sort(list []uint32) {
+	created := func(a, b uint32) int { return cmp.Compare(p.place[a], p.place[b]) }
+	if !slices.IsSortedFunc(list, created) {
+		slices.SortFunc(list, created)
+	}
+}
+
+// all returns every prim in the order of creation.
+func (p *prims) all() []uint32 {
+	list := make([]uint32, 0, p.count())
+	for _, path := range p.order {
+		if path != vacant {
+			list = append(list, path)
+		}
+	}
+	return list
+}
