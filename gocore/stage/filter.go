@@ -73,19 +73,20 @@ func (s *Stage) match(to selection, p *Predicate) *Error {
 	case name == "usd-active":
 		return unsupported(name, p.Op)
 	case name == "usd-path" && p.Op == query.Has:
-		s.prims.matchAll(to)
+		s.prims.addAll(to)
 	case name == "usd-path" && p.Op == query.In:
 		return s.matchPaths(p, func(path uint32) { s.prims.add(to, path) })
 	case name == "usd-path" && p.Op == query.Prefix:
 		s.matchPrefixes(to, p.Values)
 	case name == "usd-parent" && p.Op == query.Has:
-		s.prims.matchNested(to)
+		s.prims.where(to, s.prims.nested)
 	case name == "usd-parent" && p.Op == query.In:
 		return s.matchPaths(p, func(path uint32) {
 			s.prims.kin().children(path, func(child uint32) { s.prims.add(to, child) })
 		})
 	case name == "usd-children" && p.Op == query.Has:
-		s.prims.matchParents(to)
+		kin := s.prims.kin()
+		s.prims.where(to, func(path uint32) bool { return kin.prims(path) > 0 })
 	case name == "usd-children" && p.Op == query.Contains:
 		return s.matchPaths(p, func(path uint32) {
 			if path != 0 && s.prims.exists(path) {
@@ -129,7 +130,7 @@ func (s *Stage) matchPrefixes(to selection, values []string) {
 	for _, prefix := range values {
 		slash := strings.LastIndexByte(prefix, '/')
 		if prefix == "" || prefix == "/" {
-			s.prims.matchAll(to)
+			s.prims.addAll(to)
 			continue
 		}
 		above, known := s.above(prefix, slash)
@@ -160,44 +161,16 @@ func (s *Stage) above(prefix string, slash int) (uint32, bool) {
 	return s.dict.Index(found[0])
 }
 
-// matchAll selects every prim.
-func (p *prims) matchAll(to selection) {
-	for place, path := range p.order {
-		if path != vacant {
-			to[place/64] |= 1 << (place % 64)
-		}
-	}
-}
-
-// matchNested selects the prims whose parent is one, as usd-parent has it: the root is nobody's parent.
-func (p *prims) matchNested(to selection) {
-	for place, path := range p.order {
-		if path != vacant && p.nested(path) {
-			to[place/64] |= 1 << (place % 64)
-		}
-	}
-}
-
-// nested reports whether usd-parent has a value for a prim.
+// nested reports whether usd-parent has a value for a prim: whether its parent is one. The root is nobody's parent.
 func (p *prims) nested(path uint32) bool {
 	parent := p.dict.ParentAt(path)
 	return parent != 0 && p.exists(parent)
 }
 
-// matchParents selects the prims that have children who are prims.
-func (p *prims) matchParents(to selection) {
-	kin := p.kin()
-	for place, path := range p.order {
-		if path != vacant && kin.prims(path) > 0 {
-			to[place/64] |= 1 << (place % 64)
-		}
-	}
-}
-
 // matchCarriers selects the prims that carry an attribute.
 func (s *Stage) matchCarriers(to selection, name pathdict.Token) {
 	if a := s.attributes[name]; a != nil {
-		a.carriers.each(func(path uint32) { s.prims.add(to, path) })
+		s.prims.addSet(to, a.carriers)
 	}
 }
 
@@ -216,9 +189,7 @@ func (s *Stage) matchTokens(to selection, p *Predicate) *Error {
 		if !known {
 			continue
 		}
-		for _, path := range tokens.holders(token) {
-			s.prims.add(to, path)
-		}
+		s.prims.addEach(to, tokens.holders(token))
 	}
 	return nil
 }

@@ -104,6 +104,8 @@ func TestFiltersOnManyTypes(t *testing.T) {
 		paths, types = append(paths, fmt.Sprintf("/p%d", i)), append(types, fmt.Sprintf("Type%d", i*7%300))
 	}
 	require.Nil(t, f.tryWrite(f.query(paths...), "usd-prim-type", 1, ids(f, types...)))
+	assert.Equal(t, paths, f.matches(f.where("usd-prim-type", query.Has)))
+	assert.Equal(t, paths, f.matches(f.where("usd-path", query.Prefix, "/p"), f.where("usd-prim-type", query.In, types...)))
 	for i := range 300 {
 		var expected []string
 		for k, name := range types {

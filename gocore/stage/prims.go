@@ -154,12 +154,11 @@ func (s *pathSet) change(paths []uint32, by int) {
 	}
 }
 
-func (s pathSet) each(f func(path uint32)) {
-	for i, word := range s {
-		for ; word != 0; word &= word - 1 {
-			f(uint32(64*i + bits.TrailingZeros64(word)))
-		}
+func (s pathSet) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
 	}
+	return n
 }
 
 // any reports whether one of the paths is in the set.
@@ -179,14 +178,59 @@ func (p *prims) add(to selection, path uint32) {
 	}
 }
 
+// addEach selects prims, all of which are some.
+func (p *prims) addEach(to selection, paths []uint32) {
+	for _, path := range paths {
+		place := p.place[path]
+		to[place/64] |= 1 << (place % 64)
+	}
+}
+
+// addSet is addEach for a set. Most sets of a stage are all of its prims, and cost nothing for each.
+func (p *prims) addSet(to selection, paths pathSet) {
+	if paths.count() == p.count() {
+		p.addAll(to)
+		return
+	}
+	for i, word := range paths {
+		for ; word != 0; word &= word - 1 {
+			place := p.place[64*i+bits.TrailingZeros64(word)]
+			to[place/64] |= 1 << (place % 64)
+		}
+	}
+}
+
+// addAll selects every prim.
+func (p *prims) addAll(to selection) {
+	if p.gone > 0 {
+		p.where(to, p.exists)
+		return
+	}
+	for i := range to {
+		to[i] = ^uint64(0)
+	}
+	if rest := len(p.order) % 64; rest > 0 {
+		to[len(to)-1] = 1<<rest - 1
+	}
+}
+
+// where selects the prims that satisfy a condition.
+func (p *prims) where(to selection, holds func(path uint32) bool) {
+	for place, path := range p.order {
+		if path != vacant && holds(path) {
+			to[place/64] |= 1 << (place % 64)
+		}
+	}
+}
+
 // list returns the selected prims in the order of their creation.
 func (p *prims) list(of selection) []uint32 {
-	n := 0
-	for _, word := range of {
-		n += bits.OnesCount64(word)
-	}
-	list := make([]uint32, 0, n)
+	list := make([]uint32, 0, pathSet(of).count())
 	for i, word := range of {
+		if word == ^uint64(0) {
+			list = append(list, p.order[64*i:64*i+64]...)
+			continue
+		}
 		for ; word != 0; word &= word - 1 {
 			list = append(list, p.order[64*i+bits.TrailingZeros64(word)])
 		}

@@ -61,6 +61,7 @@ typedef struct {
   PyObject_HEAD void* data;
   Py_ssize_t count, itemsize; /* count is the one extent, and the protocol wants a pointer to it */
   const char* format;
+  DLDataType dtype; /* of the tensor it shows */
   bool readonly;
   keep held;
 } Buffer;
@@ -102,8 +103,13 @@ static const char* format_of(DLDataType type) {
   }
 }
 
-/* What people call a type that has no struct code. */
-static void name_type(char* out, size_t size, DLDataType type) {
+/* Types without a struct code whose elements are whole bytes: they come as unsigned integers of their size. */
+static const char* stand_in_of(DLDataType type) {
+  if (type.code == kDLBfloat && type.bits == 16) return "H";
+  return type.code >= kDLFloat8_e3m4 && type.code <= kDLFloat8_e8m0fnu && type.bits == 8 ? "B" : NULL;
+}
+
+void name_type(char* out, size_t size, DLDataType type) {
   static const char* const plain[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
   static const char* const small[] = {"float8_e3m4",     "float8_e4m3",   "float8_e4m3b11fnuz", "float8_e4m3fn",
                                       "float8_e4m3fnuz", "float8_e5m2",   "float8_e5m2fnuz",    "float8_e8m0fnu",
@@ -145,8 +151,8 @@ static Py_ssize_t flat_count(const DLTensor* t) {
   return (Py_ssize_t)count;
 }
 
-static PyObject* buffer_new(void* data, Py_ssize_t count, Py_ssize_t itemsize, const char* format, bool readonly,
-                            keep held) {
+static Buffer* buffer_new(void* data, Py_ssize_t count, Py_ssize_t itemsize, const char* format, bool readonly,
+                          keep held) {
   Buffer* self = (Buffer*)new_object(native.buffer);
   if (!self) {
     keep_release(&held);
@@ -158,14 +164,14 @@ static PyObject* buffer_new(void* data, Py_ssize_t count, Py_ssize_t itemsize, c
   self->format = format;
   self->readonly = readonly;
   self->held = held;
-  return (PyObject*)self;
+  return self;
 }
 
 PyObject* buffer_of_tensor(const DLTensor* t, bool readonly, keep held) {
   static uint8_t nothing[256] __attribute__((aligned(256))); /* what empty buffers point at */
   Py_ssize_t count = flat_count(t);
   const char* format = count < 0 ? NULL : format_of(t->dtype);
-  if (count >= 0 && !format) {
+  if (count >= 0 && !format && !(format = stand_in_of(t->dtype))) {
     char name[32];
     name_type(name, sizeof name, t->dtype);
     PyErr_Format(PyExc_ValueError, "Unsupported DLDataType: NumPy has no counterpart of %s; use dlpack()", name);
@@ -180,11 +186,15 @@ PyObject* buffer_of_tensor(const DLTensor* t, bool readonly, keep held) {
     PyErr_Format(PyExc_ValueError, "the tensor has %zd elements and a data pointer that is NULL", count);
     return NULL;
   }
-  return buffer_new(data ? data : nothing, count, t->dtype.bits / 8, format, readonly, held);
+  Buffer* made = buffer_new(data ? data : nothing, count, t->dtype.bits / 8, format, readonly, held);
+  if (made) made->dtype = t->dtype;
+  return (PyObject*)made;
 }
 
 PyObject* buffer_of_uint32s(const uint32_t* data, size_t count, keep held) {
-  return buffer_new((void*)(uintptr_t)data, (Py_ssize_t)count, sizeof *data, "I", true, held);
+  Buffer* made = buffer_new((void*)(uintptr_t)data, (Py_ssize_t)count, sizeof *data, "I", true, held);
+  if (made) made->dtype = (DLDataType){kDLUInt, 32, 1};
+  return (PyObject*)made;
 }
 
 static void buffer_dealloc(PyObject* self) {
@@ -231,10 +241,27 @@ static PyObject* buffer_format(PyObject* self, void* unused) {
   return PyUnicode_FromString(((Buffer*)self)->format);
 }
 
+static PyObject* buffer_extension(PyObject* self, void* unused) {
+  (void)unused;
+  DLDataType type = ((Buffer*)self)->dtype;
+  if (!stand_in_of(type)) return Py_NewRef(Py_None);
+  char name[32];
+  name_type(name, sizeof name, type);
+  return PyUnicode_FromString(name);
+}
+
+static PyObject* buffer_lanes(PyObject* self, void* unused) {
+  (void)unused;
+  return PyLong_FromLong(((Buffer*)self)->dtype.lanes);
+}
+
 static PyGetSetDef buffer_getset[] = {
     {"address", buffer_address, NULL, "Address of the first element.", NULL},
     {"readonly", buffer_readonly, NULL, "True where no writable view is given out.", NULL},
     {"format", buffer_format, NULL, "The struct code of an element.", NULL},
+    {"extension", buffer_extension, NULL,
+     "Name of the element type where `format` only stands in for it (bfloat16, float8_*), else None.", NULL},
+    {"lanes", buffer_lanes, NULL, "How many elements make a row.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -9,8 +9,15 @@
 static path_dictionary_instance_t* open_dictionary(Stage* self, const char* method) {
   if (!stage_begin(self, method)) return NULL;
   path_dictionary_instance_t* dictionary = ovstage_get_path_dictionary(self->instance);
-  if (!dictionary) raise_library_error(OVSTAGE_ERROR_INVALID_HANDLE);
-  return dictionary;
+  if (dictionary) return dictionary;
+  /* It says nothing about its reason: another thread has destroyed the stage, or this is the child of a fork that
+   * Python does not know of, in which any other call is refused with a code of its own. */
+  const void* table;
+  if (ovstage_query_extension(self->instance, OVSTAGE_GO_V1_NAME, &table) == OVSTAGE_ERROR_NOT_SUPPORTED)
+    raise_forked(method);
+  else
+    raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "%s called after Stage was destroyed", method);
+  return NULL;
 }
 
 static PyObject* handle_or_raise(path_dictionary_instance_t* dictionary, ovx_api_result_t result, uint64_t handle) {

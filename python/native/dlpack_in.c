@@ -4,6 +4,10 @@
  * The producer is asked for the versioned form first and, when it does not know that question (TypeError), for whatever
  * it has. A capsule is taken over by renaming it; from then on the producer's deleter is ours to call, exactly once, on
  * a thread that holds the GIL: most deleters in Python land need it.
+ *
+ * What comes out of a capsule is somebody else's word. The version is looked at before anything behind it, axes and
+ * lanes before anything is read through them; a capsule that is refused for these is not taken over, so that its own
+ * destructor gives the tensor back. Whether the rest makes sense is the engine's to judge.
  */
 #include "native.h"
 
@@ -14,7 +18,7 @@ const DLTensor* import_tensor(const import* self) {
 }
 
 void import_close(import* self) {
-import taken = * self;
+  import taken = *self;
   self->legacy = NULL;
   self->versioned = NULL;
   if (!taken.legacy && !taken.versioned) return;
@@ -28,23 +32,31 @@ import taken = * self;
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------ */
 
-/* A stream is passed on to producers in CUDA memory only; on the host it has no meaning. */
-static int stream_matters(PyObject* object, PyObject* stream) {
-  if (!stream || stream == Py_None) return 0;
+enum { DEVICE_UNKNOWN = 0, DEVICE_FAILED = -1 };
+
+/* What `object` says of its device: a DLDeviceType, DEVICE_UNKNOWN if it says nothing, DEVICE_FAILED with an exception
+ * if it cannot say. */
+static long stated_device(PyObject* object) {
   PyObject* ask = PyObject_GetAttr(object, native.name.dlpack_device);
   if (!ask) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return DEVICE_FAILED;
     PyErr_Clear();
-    return 0;
+    return DEVICE_UNKNOWN;
   }
   PyObject* device = PyObject_CallNoArgs(ask);
   Py_DECREF(ask);
   PyObject* kind = device ? PySequence_GetItem(device, 0) : NULL;
-  long type = kind ? PyLong_AsLong(kind) : -1;
+  PyObject* number = kind ? PyNumber_Index(kind) : NULL;
+  long type = number ? PyLong_AsLong(number) : DEVICE_FAILED;
+  Py_XDECREF(number);
   Py_XDECREF(kind);
   Py_XDECREF(device);
-  if (PyErr_Occurred()) return -1;
-  return type == kDLCUDA || type == kDLCUDAManaged;
+  return PyErr_Occurred() ? DEVICE_FAILED : type;
+}
+
+/* Memory that the CPU can read. Some producers file pinned memory under the CPU in one place and not in the other. */
+static bool on_host(long device) {
+  return device == kDLCPU || device == kDLCUDAHost || device == kDLROCMHost || device == kDLCUDAManaged;
 }
 
 static PyObject* ask(PyObject* method, PyObject* stream, bool versioned) {
@@ -60,7 +72,8 @@ static PyObject* ask(PyObject* method, PyObject* stream, bool versioned) {
   return answer;
 }
 
-static PyObject* capsule_of(PyObject* object, PyObject* stream, const char* where) {
+/* `device` is what the object states, and decides whether it gets to see the stream: only CUDA memory has one. */
+static PyObject* capsule_of(PyObject* object, PyObject* stream, long device, const char* where) {
   PyObject* method = PyObject_GetAttr(object, native.name.dlpack);
   if (!method) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
@@ -72,10 +85,10 @@ static PyObject* capsule_of(PyObject* object, PyObject* stream, const char* wher
     Py_XDECREF(text);
     return NULL;
   }
-  int matters = stream_matters(object, stream);
-  PyObject* passed = matters > 0 ? stream : NULL;
-  PyObject* capsule = matters < 0 ? NULL : ask(method, passed, true);
-  if (!capsule && matters >= 0 && PyErr_ExceptionMatches(PyExc_TypeError)) {
+  bool has_stream = device == kDLCUDA || device == kDLCUDAManaged;
+  PyObject* passed = has_stream && stream && stream != Py_None ? stream : NULL;
+  PyObject* capsule = ask(method, passed, true);
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
     PyErr_Clear();
     capsule = ask(method, passed, false);
   }
@@ -100,12 +113,33 @@ static bool refuse_capsule(PyObject* capsule, const char* where) {
   return false;
 }
 
+/* False with an exception set: reading this tensor would lead out of it. */
+static bool check_tensor(const DLTensor* t, long stated, const char* where) {
+  long device = t->device.device_type;
+  if (t->ndim < 0 || t->ndim > MOST_AXES || (t->ndim > 0 && !t->shape)) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s: the producer's tensor has ndim %d and %s shape: expected 0 to %d axes and their extents", where,
+                 (int)t->ndim, t->shape ? "a" : "no", MOST_AXES);
+  } else if (t->dtype.lanes < 1 || t->dtype.lanes > 255) {
+    PyErr_Format(PyExc_ValueError, "%s: lanes must be in [1, 255], the producer's tensor has %d", where,
+                 (int)t->dtype.lanes);
+  } else if (stated != DEVICE_UNKNOWN && stated != device && !(on_host(stated) && on_host(device))) {
+    PyErr_Format(PyExc_BufferError,
+                 "%s: __dlpack_device__ says device type %ld, but the tensor of __dlpack__ is on device type %ld",
+                 where, stated, device);
+  } else {
+    return true;
+  }
+  return false;
+}
+
 bool import_open(import* out, PyObject* object, PyObject* stream, const char* where) {
   memset(out, 0, sizeof *out);
-  PyObject* capsule = capsule_of(object, stream, where);
+  long stated = stated_device(object);
+  PyObject* capsule = stated == DEVICE_FAILED ? NULL : capsule_of(object, stream, stated, where);
   if (!capsule) return false;
 
-import found = {0 };
+  import found = {0};
   if (PyCapsule_IsValid(capsule, versioned_name)) {
     found.versioned = PyCapsule_GetPointer(capsule, versioned_name);
   } else if (PyCapsule_IsValid(capsule, legacy_name)) {
@@ -118,13 +152,9 @@ import found = {0 };
 
   /* Of a foreign major version only the version, the deleter and the flags may be looked at. */
   bool foreign = found.versioned && found.versioned->version.major != DLPACK_MAJOR_VERSION;
-  if (!foreign) {
-    unsigned lanes = import_tensor(&found)->dtype.lanes;
-    if (lanes < 1 || lanes > 255) { /* refused before it is consumed: the capsule's destructor gives it back */
-      PyErr_Format(PyExc_ValueError, "%s: lanes must be in [1, 255], the producer's tensor has %u", where, lanes);
-      Py_DECREF(capsule);
-      return false;
-    }
+  if (!foreign && !check_tensor(import_tensor(&found), stated, where)) {
+    Py_DECREF(capsule);
+    return false;
   }
   if (PyCapsule_SetName(capsule, found.versioned ? "used_dltensor_versioned" : "used_dltensor") < 0) {
     Py_DECREF(capsule);
@@ -183,7 +213,7 @@ PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nar
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
 
-import taken;
+  import taken;
   if (!import_open(&taken, slots[0], slots[1], "obj")) return NULL;
   Imported* owner = (Imported*)new_object(native.imported);
   if (!owner) {
@@ -193,12 +223,6 @@ import taken;
   owner->tensor = taken;
 
   const DLTensor* t = import_tensor(&taken);
-  if (t->ndim < 0 || (t->ndim > 0 && !t->shape)) {
-    PyErr_Format(PyExc_ValueError, "obj: the producer's tensor has ndim %d and %s shape", (int)t->ndim,
-                 t->shape ? "a" : "no");
-    Py_DECREF(owner);
-    return NULL;
-  }
   PyObject* shape = tuple_of(t->shape, t->ndim);
   PyObject* strides = t->strides && t->ndim ? tuple_of(t->strides, t->ndim) : Py_NewRef(Py_None);
   return Py_BuildValue("((KiiiiiNNKK)N)", (unsigned long long)(uintptr_t)t->data, (int)t->device.device_type,

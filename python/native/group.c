@@ -105,8 +105,7 @@ static int group_init(PyObject* object, PyObject* args, PyObject* kwargs) {
 
 static bool group_ended(const Group* self) { return self->claimed || (self->session && self->session->ended); }
 
-/* False with an exception set: the memory of this group may not be touched any more. */
-static bool group_open(Group* self, const char* what) {
+bool group_open(Group* self, const char* what) {
   if (native.forked) return raise_forked(what) != NULL;
   if (!self->fetched && !self->source) {
     PyErr_SetString(PyExc_ValueError, "this group was never initialised");
@@ -283,15 +282,14 @@ static const DLTensor* tensor_at(Group* self, PyObject* index, const char* what)
   return NULL;
 }
 
-/* What a view of this group has to hold. False: the bytes are gone, though we were not told. */
-static bool hold_payload(Group* self, const char* what, keep* out) {
+bool group_hold_payload(Group* self, const char* what, keep* out) {
   *out = (keep){0};
   if (!self->fetched) {
     out->source = Py_NewRef((PyObject*)self);
     return true;
   }
   ovstage_go_block_t* block = self->block ? self->block : native.go->tensors_block(self->descriptors);
-  if (!block) {
+  if (!block && self->kind == GROUP_MAP) { /* a read group without one shows tensors of no elements */
     raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "%s: the group has no bytes any more", what);
     return false;
   }
@@ -306,7 +304,7 @@ static PyObject* group_tensor_address(PyObject* object, PyObject* index) {
 
 static PyObject* group_hold(PyObject* object, PyObject* index) {
   keep held;
-  if (!tensor_at((Group*)object, index, "tensor") || !hold_payload((Group*)object, "tensor", &held)) return NULL;
+  if (!tensor_at((Group*)object, index, "tensor") || !group_hold_payload((Group*)object, "tensor", &held)) return NULL;
   return hold_new(held);
 }
 
@@ -316,7 +314,7 @@ static PyObject* group_buffer(PyObject* object, PyObject* const* args, Py_ssize_
   int readonly = PyObject_IsTrue(args[1]);
   const DLTensor* tensor = readonly < 0 ? NULL : tensor_at(self, args[0], "array");
   keep held;
-  if (!tensor || !hold_payload(self, "array", &held)) return NULL;
+  if (!tensor || !group_hold_payload(self, "array", &held)) return NULL;
   return buffer_of_tensor(tensor, readonly, held);
 }
 
@@ -350,16 +348,17 @@ static PyObject* group_data_index_buffer(PyObject* object, PyObject* unused) {
 }
 
 static PyObject* group_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  static signature sig = {"dlpack", 1, 1, {"index", "readonly"}, {0}};
+  static signature sig = {"dlpack", 1, 1, {"index", "readonly", "shape"}, {0}};
   Group* self = (Group*)object;
-  PyObject* slots[2];
+  PyObject* slots[3];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
-  int readonly = slots[1] ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
+  int readonly = slots[1] && slots[1] != Py_None ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
   const DLTensor* tensor = readonly < 0 ? NULL : tensor_at(self, slots[0], "dlpack");
   keep held;
-  if (!tensor || !hold_payload(self, "dlpack", &held)) return NULL;
-  return managed_of_tensor(self->fetched && self->stage ? self->stage->instance : NULL, tensor, readonly, held);
+  if (!tensor || !group_hold_payload(self, "dlpack", &held)) return NULL;
+  ovstage_instance_t* instance = self->fetched && self->stage ? self->stage->instance : NULL;
+  return managed_of_tensor(instance, tensor, slots[2], readonly, held);
 }
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */
@@ -387,6 +386,8 @@ static void group_dealloc(PyObject* object) {
       !self->claimed) { /* subclasses warn; the memory is ours to give back */
     WITHOUT_GIL(ovstage_release_group(self->stage->instance, &self->raw.read));
   }
+  if (self->fetched && self->kind == GROUP_READ && self->raw.read.is_delete)
+    free((uint32_t*)(uintptr_t)self->raw.read.prims.index_map); /* its own copy: see keep_prims */
   map_session_release(self->session);
   Py_XDECREF(self->source);
   Py_XDECREF((PyObject*)self->stage);
@@ -402,8 +403,9 @@ static PyMethodDef group_methods[] = {
     {"data_row_index", FAST_KEYWORDS(group_data_row_index),
      "data_row_index($self, local)\n--\n\nThe row that holds the value of prim `local` of the group."},
     {"dlpack", FAST_KEYWORDS(group_dlpack),
-     "dlpack($self, index, *, readonly=...)\n--\n\n"
+     "dlpack($self, index, *, readonly=None, shape=None)\n--\n\n"
      "Tensor `index` for DLPack consumers; read-only by default for a read group, writable for a map group.\n\n"
+     "Lanes are one trailing axis, (N, 16) for matrices; shape=(-1, 4, 4) gives the same elements other axes.\n\n"
      "A view that a consumer makes of it holds its bytes for itself: it stays valid after the group, the map and the "
      "stage."},
     {"_raw", group_raw, METH_NOARGS,
@@ -418,6 +420,12 @@ static PyMethodDef group_methods[] = {
      "_prim_index_buffer($self)\n--\n\nThe prim index map as a read-only buffer; None if there is none."},
     {"_data_index_buffer", group_data_index_buffer, METH_NOARGS,
      "_data_index_buffer($self)\n--\n\nThe data index map as a read-only buffer; None if there is none."},
+    {"_arrow_schema", arrow_schema, METH_O,
+     "_arrow_schema($self, name, /)\n--\n\nA capsule with the ArrowSchema of the group's values, under a name."},
+    {"_arrow_array", arrow_array, METH_NOARGS,
+     "_arrow_array($self)\n--\n\nA capsule with the ArrowArray of the group's values: one entry a prim."},
+    {"_pack", group_pack, METH_O,
+     "_pack($self, rows, /)\n--\n\nThe elements of some tensors, one behind the other, and the number of each."},
     {"_claim_release", group_claim_release, METH_NOARGS,
      "_claim_release($self)\n--\n\nMark as released; INVALID_HANDLE if it is already. Gives nothing back."},
     {"_unclaim_release", group_unclaim_release, METH_NOARGS, "_unclaim_release($self)\n--\n\nTake a claim back."},

@@ -155,9 +155,9 @@ bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
   if (!number) return false;
   int overflow;
   long long mode = PyLong_AsLongLongAndOverflow(number, &overflow);
-  bool member = !overflow && (mode == OVSTAGE_PRIM_MODE_UPSERT || mode == OVSTAGE_PRIM_MODE_INSERT);
+  bool member = !overflow && mode >= OVSTAGE_PRIM_MODE_UPSERT && mode <= (long long)OVSTAGE_GO_PRIM_MODE_UPDATE;
   if (!member) {
-    PyErr_Format(PyExc_ValueError, "prim_mode must be a valid PrimMode (UPSERT=0, INSERT=1), got %S", number);
+    PyErr_Format(PyExc_ValueError, "prim_mode must be a valid PrimMode (UPSERT=0, INSERT=1, UPDATE=2), got %S", number);
   }
   Py_DECREF(number);
   *out = (ovstage_prim_mode_t)mode;
@@ -221,7 +221,8 @@ static bool words_of_buffer(words* out, PyObject* values, const char* name, cons
   }
   Py_ssize_t count = view->shape[0], stride = view->strides ? view->strides[0] : view->itemsize;
   out->count = (size_t)count;
-  if (is_unsigned && view->itemsize * 8 == bits && (stride == view->itemsize || count <= 1)) {
+  bool fits = is_unsigned && view->itemsize * 8 == bits && (uintptr_t)view->buf % (size_t)view->itemsize == 0;
+  if (fits && (stride == view->itemsize || count <= 1)) {
     out->data = view->buf;
     return true;
   }

@@ -16,6 +16,8 @@ typedef struct {
   /* made by a group */
   ovstage_instance_t* instance;
   keep held;
+  DLTensor shaped; /* the tensor under the axes that the caller asked for ... */
+  int64_t* axes;   /* ... which are here; NULL = as it is */
   /* caller-built */
   PyObject* object; /* the DLTensor, read anew by every call: it may be changed field by field */
   Py_buffer view;
@@ -26,17 +28,28 @@ static const char legacy_name[] = "dltensor", versioned_name[] = "dltensor_versi
 
 /* ---- Shapes as consumers want them ------------------------------------------------------------------------------- */
 
-/* How many bytes a compact copy takes; -1 with BufferError for a descriptor that describes nothing. */
-static Py_ssize_t measure(const DLTensor* t) {
+/* How many bytes a compact copy takes; -1 for a descriptor that describes nothing. Runs without the GIL, too. */
+static int64_t bytes_of(const DLTensor* t) {
   int64_t bits = (int64_t)t->dtype.bits * t->dtype.lanes;
-  bool valid = t->ndim >= 0 && (t->ndim == 0 || t->shape);
+  bool valid = t->ndim >= 0 && t->ndim <= MOST_AXES && (t->ndim == 0 || t->shape) && t->dtype.lanes > 0;
   for (int32_t axis = 0; valid && axis < t->ndim; axis++) {
     valid = t->shape[axis] >= 0 && !__builtin_mul_overflow(bits, t->shape[axis], &bits);
   }
-  if (valid) return (Py_ssize_t)((bits + 7) / 8);
-  PyErr_Format(PyExc_BufferError, "the tensor cannot be exported: ndim %d with %s shape", (int)t->ndim,
-               t->shape ? "an invalid" : "no");
-  return -1;
+  return valid && bits <= INT64_MAX - 7 ? (bits + 7) / 8 : -1;
+}
+
+/* The same with BufferError set. A descriptor is its owner's to change: it is judged when it is exported. */
+static Py_ssize_t measure(const DLTensor* t) {
+  int64_t bytes = bytes_of(t);
+  if (bytes < 0) {
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be exported: ndim %d, %s, %d lanes", (int)t->ndim,
+                 t->shape || t->ndim == 0 ? "a shape with an extent that is none" : "no shape", (int)t->dtype.lanes);
+  } else if (bytes > 0 && !t->data) {
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be exported: it has %lld bytes and a data pointer that is NULL",
+                 (long long)bytes);
+    bytes = -1;
+  }
+  return (Py_ssize_t)bytes;
 }
 
 static int32_t exported_ndim(const DLTensor* t) { return t->ndim + (t->dtype.lanes > 1); }
@@ -208,10 +221,13 @@ static void end_versioned(PyObject* capsule) {
     m->deleter(m);
 }
 
+/* Made by a group over memory of the library, which may be none: a tensor without elements needs no block. */
+static bool is_native(const Managed* self) { return self->held.descriptors != NULL; }
+
 static DLManagedTensorVersioned* make_versioned(Managed* self, bool copy) {
   if (copy) return (DLManagedTensorVersioned*)copy_of(self->tensor, true);
   uint64_t flags = self->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
-  if (self->held.block) {
+  if (is_native(self)) {
     DLManagedTensorVersioned* m = native.go->export_versioned(self->instance, self->held.block, self->tensor, flags);
     if (!m) PyErr_NoMemory();
     return m;
@@ -222,7 +238,7 @@ static DLManagedTensorVersioned* make_versioned(Managed* self, bool copy) {
 
 static DLManagedTensor* make_legacy(Managed* self, bool copy) {
   if (copy) return (DLManagedTensor*)copy_of(self->tensor, false);
-  if (self->held.block) {
+  if (is_native(self)) {
     DLManagedTensor* m = native.go->export_legacy(self->instance, self->held.block, self->tensor);
     if (!m) PyErr_NoMemory();
     return m;
@@ -248,7 +264,7 @@ static PyObject* capsule_of(Managed* self, bool versioned, bool copy) {
 /* ---- __dlpack__ -------------------------------------------------------------------------------------------------- */
 
 static bool ready(Managed* self) {
-  if (native.forked && self->held.block) return raise_forked("ManagedDLTensor") != NULL;
+  if (native.forked && is_native(self)) return raise_forked("ManagedDLTensor") != NULL;
   if (self->tensor) return true;
   PyErr_SetString(PyExc_ValueError, "this ManagedDLTensor was never initialised");
   return false;
@@ -257,16 +273,18 @@ static bool ready(Managed* self) {
 /* 1: the consumer understands the versioned form; 0: it asked for the old one; -1: exception */
 static int wants_versioned(PyObject* max_version) {
   if (!max_version || max_version == Py_None) return 0;
-  PyObject* major =
-      PyTuple_Check(max_version) && PyTuple_Size(max_version) == 2 ? PyTuple_GetItem(max_version, 0) : NULL;
-  int overflow = 0;
-  long long number = major && PyLong_Check(major) ? PyLong_AsLongLongAndOverflow(major, &overflow) : -1;
-  if (!major || !PyLong_Check(major)) {
+  bool pair = PyTuple_Check(max_version) && PyTuple_Size(max_version) == 2;
+  PyObject* major = pair ? PyNumber_Index(PyTuple_GetItem(max_version, 0)) : NULL;
+  if (!major) {
+    PyErr_Clear();
     PyObject* text = shown(max_version);
     if (text) PyErr_Format(PyExc_TypeError, "max_version must be a (major, minor) tuple or None, got %U", text);
     Py_XDECREF(text);
     return -1;
   }
+  int overflow;
+  long long number = PyLong_AsLongLongAndOverflow(major, &overflow);
+  Py_DECREF(major);
   return overflow > 0 || number >= 1;
 }
 
@@ -433,7 +451,50 @@ static PyObject* managed_numpy(PyObject* self, PyObject* unused) {
 
 /* ---- Birth and death --------------------------------------------------------------------------------------------- */
 
-PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, bool readonly, keep held) {
+static bool refuse_shape(const DLTensor* t, PyObject* shape, PyObject* kind, const char* expected) {
+  PyErr_Clear();
+  int64_t rows = 1;
+  for (int32_t axis = 0; axis < t->ndim; axis++) rows *= t->shape[axis];
+  PyErr_Format(kind, "shape must be %s, got %R for %lld rows of %d elements", expected, shape, (long long)rows,
+               (int)t->dtype.lanes);
+  return false;
+}
+
+/* The axes that the caller asks for, as numpy.reshape understands them: one may be -1, whatever is left for it. */
+static bool take_axes(Managed* self, const DLTensor* t, PyObject* shape, PyObject* entries) {
+  static const char fitting[] = "a sequence of extents with as many elements as the tensor, at most one of them -1";
+  Py_ssize_t count = PyTuple_Size(entries), open = -1;
+  if (t->strides || count > MOST_AXES) return refuse_shape(t, shape, PyExc_ValueError, fitting);
+  self->axes = malloc(((size_t)count + 1) * sizeof *self->axes); /* none is an answer, too */
+  if (!self->axes) return PyErr_NoMemory() != NULL;
+  int64_t wanted = 1, elements = t->dtype.lanes;
+  for (int32_t axis = 0; axis < t->ndim; axis++) elements *= t->shape[axis];
+  for (Py_ssize_t axis = 0; axis < count; axis++) {
+    PyObject* number = PyNumber_Index(PyTuple_GetItem(entries, axis));
+    if (!number) return refuse_shape(t, shape, PyExc_TypeError, "a sequence of ints");
+    int64_t extent = PyLong_AsLongLong(number);
+    Py_DECREF(number);
+    if (extent == -1 && !PyErr_Occurred() && open < 0) {
+      open = axis;
+    } else if (extent < 0 || __builtin_mul_overflow(wanted, extent, &wanted)) {
+      return refuse_shape(t, shape, PyExc_ValueError, fitting);
+    }
+    self->axes[axis] = extent;
+  }
+  if (open < 0 ? wanted != elements : wanted == 0 || elements % wanted) {
+    return refuse_shape(t, shape, PyExc_ValueError, fitting);
+  }
+  if (open >= 0) self->axes[open] = elements / wanted;
+  self->shaped = *t;
+  self->shaped.ndim = (int32_t)count;
+  self->shaped.shape = self->axes;
+  self->shaped.dtype.lanes = 1;
+  self->tensor = &self->shaped;
+  return true;
+}
+
+PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* shape, bool readonly,
+                            keep held) {
   Managed* self = (Managed*)new_object(native.managed);
   if (!self) {
     keep_release(&held);
@@ -445,7 +506,14 @@ PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor
   self->instance = instance;
   if (instance) native.go->instance_retain(instance);
   if (!held.source) PyObject_GC_UnTrack(self); /* refers to no Python object */
-  return (PyObject*)self;
+  if (!shape || shape == Py_None) return (PyObject*)self;
+  PyObject* entries = PySequence_Tuple(shape);
+  bool good = entries ? take_axes(self, tensor, shape, entries)
+                      : refuse_shape(tensor, shape, PyExc_TypeError, "a sequence of ints");
+  Py_XDECREF(entries);
+  if (good) return (PyObject*)self;
+  Py_DECREF(self);
+  return NULL;
 }
 
 static int managed_clear(PyObject* object) {
@@ -456,6 +524,8 @@ static int managed_clear(PyObject* object) {
   Py_CLEAR(self->context);
   Py_CLEAR(self->callback);
   keep_release(&self->held);
+  free(self->axes);
+  self->axes = NULL;
   return 0;
 }
 
@@ -539,19 +609,15 @@ static void managed_dealloc(PyObject* object) {
 static int exchange_allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
                              void (*set_error)(void* error_ctx, const char* kind, const char* message)) {
   /* May run without the GIL: no Python in here. */
-  int64_t bits = (int64_t)prototype->dtype.bits * prototype->dtype.lanes;
-  bool valid = prototype->device.device_type == kDLCPU && prototype->ndim >= 0;
-  for (int32_t axis = 0; valid && axis < prototype->ndim; axis++) {
-    valid = prototype->shape[axis] >= 0 && !__builtin_mul_overflow(bits, prototype->shape[axis], &bits);
-  }
-  if (!valid) {
+  int64_t bytes = bytes_of(prototype);
+  if (bytes < 0 || prototype->device.device_type != kDLCPU) {
     set_error(error_ctx, "BufferError", "ovstage allocates tensors with valid extents in host memory only");
     return -1;
   }
   size_t ndim = (size_t)prototype->ndim;
   size_t head = (sizeof(Copy) + 2 * ndim * sizeof(int64_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   void* memory = NULL;
-  if (posix_memalign(&memory, ALIGNMENT, head + (size_t)(bits + 7) / 8 + 1)) {
+  if (posix_memalign(&memory, ALIGNMENT, head + (size_t)bytes + 1)) {
     set_error(error_ctx, "MemoryError", "out of memory");
     return -1;
   }
@@ -593,12 +659,14 @@ static void end_owned(PyObject* capsule) {
 }
 
 static int exchange_to_object(DLManagedTensorVersioned* tensor, void** out) {
-  PyObject* owner = PyCapsule_New(tensor, versioned_name, end_owned);
-  if (!owner) {
+  bool foreign = tensor->version.major != DLPACK_MAJOR_VERSION;
+  if (foreign) PyErr_Format(PyExc_BufferError, "DLPack %u has another layout", (unsigned)tensor->version.major);
+  PyObject* owner = foreign ? NULL : PyCapsule_New(tensor, versioned_name, end_owned);
+  if (!owner) { /* taken over all the same */
     if (tensor->deleter) tensor->deleter(tensor);
     return -1;
   }
-  *out = managed_of_tensor(NULL, &tensor->dl_tensor, (tensor->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0,
+  *out = managed_of_tensor(NULL, &tensor->dl_tensor, NULL, (tensor->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0,
                            (keep){NULL, NULL, owner});
   return *out ? 0 : -1;
 }
@@ -616,7 +684,7 @@ bool managed_add_exchange_table(PyTypeObject* type) {
       .managed_tensor_allocator = exchange_allocate,
       .managed_tensor_from_py_object_no_sync = exchange_from_object,
       .managed_tensor_to_py_object_no_sync = exchange_to_object,
-      .dltensor_from_py_object_no_sync = NULL, /* the trailing lane axis needs storage that a borrow has not */
+      .dltensor_from_py_object_no_sync = NULL, /* a borrow could not say that it is read-only */
       .current_work_stream = exchange_current_stream,
   };
   PyObject* capsule = PyCapsule_New(&table, "dlpack_exchange_api", NULL);

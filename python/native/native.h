@@ -11,8 +11,9 @@
  *   read.c        Stage: queries and reads                      managed.c     ManagedDLTensor: export to DLPack
  * consumers map.c         Stage: map sessions                           dlpack_in.c   import from DLPack producers
  *   dictionary.c  Stage: tokens, paths, path lists              park.c        Python references dropped without the GIL
- *   guard.c       argument guards                               log.c         log callback
- *   error.c       exceptions
+ *   guard.c       argument guards                               arrow.c       export to Arrow readers
+ *   error.c       exceptions                                    log.c         log callback
+ *   ragged.c      rows of array columns as one run
  *
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
  * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
@@ -141,8 +142,8 @@ void texts_close(texts* list);
 typedef struct {
   const char* function;
   int positional, required;
-  const char* names[13];  /* ends with NULL */
-  PyObject* interned[13]; /* filled in at first use */
+  const char* names[14];  /* ends with NULL */
+  PyObject* interned[14]; /* filled in at first use */
 } signature;
 
 bool sort_arguments(signature* sig, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** slots);
@@ -324,6 +325,14 @@ PyObject* group_of_map(Stage* stage, PyTypeObject* type, const ovstage_map_group
 bool group_claim(Group* self);  /* false with INVALID_HANDLE set if it was claimed before */
 void group_let_go(Group* self); /* after a release: drop what is retained */
 
+/* False with an exception set: the memory of this group may not be touched any more. */
+bool group_open(Group* self, const char* what);
+
+/* What a view of this group has to hold. False: the bytes are gone, though we were not told. */
+bool group_hold_payload(Group* self, const char* what, keep* out);
+
+PyObject* group_pack(PyObject* object, PyObject* rows); /* ragged.c: a method */
+
 /* The C structure of a group that is not one of ours: `size` bytes as such, or as the attribute `raw`. */
 bool group_raw_of(PyObject* object, void* out, size_t size);
 
@@ -335,12 +344,22 @@ PyObject* hold_new(keep held); /* takes the references over, also on failure */
 PyObject* buffer_of_tensor(const DLTensor* tensor, bool readonly, keep held);
 PyObject* buffer_of_uint32s(const uint32_t* data, size_t count, keep held);
 
+/* What people call an element type, lanes aside: "bfloat16". */
+void name_type(char* out, size_t size, DLDataType type);
+
 /* ---- managed.c --------------------------------------------------------------------------------------------------- */
 
 extern PyType_Spec managed_spec;
 
-PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, bool readonly, keep held);
+/* `shape` is the caller's wish for other axes over the same elements, or NULL. Takes `held` over, also on failure. */
+PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* shape, bool readonly,
+                            keep held);
 bool managed_add_exchange_table(PyTypeObject* type);
+
+/* ---- arrow.c ----------------------------------------------------------------------------------------------------- */
+
+PyObject* arrow_schema(PyObject* group, PyObject* name); /* methods of Group */
+PyObject* arrow_array(PyObject* group, PyObject* unused);
 
 /* ---- dlpack_in.c ------------------------------------------------------------------------------------------------- */
 
@@ -351,6 +370,8 @@ typedef struct {
 } import;
 
 extern PyType_Spec imported_spec;
+
+enum { MOST_AXES = 64 }; /* what NumPy and the buffer protocol go up to; more is no tensor but garbage */
 
 /* Ask `object` for its tensor and take it over. `where` names the argument in messages. */
 bool import_open(import* out, PyObject* object, PyObject* stream, const char* where);
@@ -367,6 +388,7 @@ typedef struct parked {
   PyObject* owner;    /* keeps the bytes alive */
   PyObject* context;  /* the caller's manager_ctx ... */
   PyObject* callback; /* ... and what to call with it; NULL = nothing */
+  void (*close)(struct parked*); /* gives back what else is in the block; NULL = nothing */
 } parked;
 
 void park(parked* node);        /* any thread, with or without the GIL, also after finalisation */

@@ -38,6 +38,7 @@ void parked_drop(parked* node) {
     if (!result) PyErr_WriteUnraisable(node->callback);
     Py_XDECREF(result);
   }
+  if (node->close) node->close(node);
   Py_XDECREF(node->callback);
   Py_XDECREF(node->context);
   Py_XDECREF(node->owner);

@@ -114,6 +114,11 @@ PyObject* stage_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs) 
   words tokens;
   ovstage_ordinal_range_t range = {0};
   if (!check_argument_count("_read", nargs, 4, 4) || !words_open(&tokens, args[1], "attrs", "", 64)) return NULL;
+  if (!tokens.count) {
+    words_close(&tokens);
+    PyErr_SetString(PyExc_ValueError, "attrs must not be empty: name the attributes to read by their tokens");
+    return NULL;
+  }
   PyObject* answer = NULL;
   range.has_start_ordinal = args[2] != Py_None;
   if (guard_handle(args[0], "query", &query) &&
@@ -128,13 +133,29 @@ PyObject* stage_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs) 
   return answer;
 }
 
+/* A tombstone has no tensors to retain, with which its index map would stay: it gets a copy, freed with the Group. */
+static ovstage_api_status_t keep_prims(ovstage_instance_t* instance, ovstage_read_group_t* tombstone) {
+  ovstage_prim_group_t* prims = &tombstone->prims;
+  if (!prims->index_map) return OVSTAGE_OK;
+  size_t size = prims->count * sizeof *prims->index_map;
+  uint32_t* copy = malloc(size);
+  if (copy) {
+    prims->index_map = memcpy(copy, prims->index_map, size);
+    return OVSTAGE_OK;
+  }
+  ovstage_release_group(instance, tombstone);
+  return OVSTAGE_ERROR_OUT_OF_MEMORY;
+}
+
 static ovstage_api_status_t attempt_fetch_read(void* closure, uint64_t timeout) {
   fetch_call* call = closure;
+  ovstage_read_group_t* group = &call->group.read;
   pthread_mutex_lock(&call->stage->handover);
-  ovstage_api_status_t status =
-      ovstage_fetch_read_next(call->stage->instance, call->handle, timeout, &call->group.read);
-  const DLTensor* tensors = status == OVSTAGE_OK ? call->group.read.data.tensors : NULL;
-  if (tensors) call->held = keep_retain(tensors, native.go->tensors_block(tensors));
+  ovstage_api_status_t status = ovstage_fetch_read_next(call->stage->instance, call->handle, timeout, group);
+  if (status == OVSTAGE_OK && group->data.tensors)
+    call->held = keep_retain(group->data.tensors, native.go->tensors_block(group->data.tensors));
+  else if (status == OVSTAGE_OK)
+    status = keep_prims(call->stage->instance, group);
   pthread_mutex_unlock(&call->stage->handover);
   return status;
 }

@@ -453,15 +453,17 @@ static PyMethodDef stage_methods[] = {
 
     {"write_attribute", FAST_KEYWORDS(stage_write_attribute),
      "write_attribute($self, query, attribute, ordinal, tensors, *, is_array, prim_mode=0, semantic=0, index_map=None, "
-     "mask=None, count=None, cuda_event=None, cuda_stream=None)\n--\n\n"
+     "mask=None, count=None, cuda_event=None, cuda_stream=None, transfer=False)\n--\n\n"
      "Write one attribute of the query's prims at an ordinal; an Operation.\n\n"
      "tensors is one tensor, or a list or tuple of several: NumPy arrays, objects with __dlpack__, DLTensors, or what "
-     "NumPy "
-     "makes an array of. Their bytes are copied when the write runs, whatever their strides. is_array says whether a "
-     "prim has "
-     "one value or an array of them. index_map gives the source row of each target, mask a bit for each target to "
-     "write, "
-     "count the number of targets."},
+     "NumPy makes an array of. Their bytes are copied when the write runs, whatever their strides.\n\n"
+     "is_array says whether a prim has one value or an array of them. An array column takes one tensor per prim, or a "
+     "single one that is cut into equal rows. index_map gives the source row of each target, mask a bit for each target "
+     "to write, count the number of targets.\n\n"
+     "transfer=True gives the tensors away: the caller promises not to write to their memory any more. A packed one at "
+     "an address that is a multiple of 64, with the newest values of a whole fixed-size column, becomes the column "
+     "without a copy; any other is copied. Either way it is let go of once, on a Python thread, when it is not needed "
+     "any more."},
     {"write_attributes", FAST_KEYWORDS(stage_write_attributes),
      "write_attributes($self, query, writes, ordinal, *, prim_mode=0)\n--\n\n"
      "Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."},

@@ -8,6 +8,9 @@
  * A payload is one allocation that does not move, because the engine may read its descriptors until the operation is
  * done. That is nearly always when the call returns; then the sources are let go at once, on this thread. Otherwise the
  * Operation keeps them.
+ *
+ * With transfer=True the sources go over to the engine instead, which keeps or copies their memory as it sees fit, and
+ * lets go of it on any thread: each is then an allocation of its own, which its deleter parks (park.c).
  */
 #include "native.h"
 
@@ -283,6 +286,7 @@ static bool open_without_buffer(source* self, PyObject* object, place* at, DLTen
   return good;
 }
 
+/* Takes what it opens into `self`, which must be all zero; to be closed also after a failure. */
 static bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
   if (PyUnicode_Check(object) || PyBytes_Check(object)) {
     PyObject* text = shown(object);
@@ -303,6 +307,53 @@ static bool source_open(source* self, PyObject* object, place* at, DLTensor* out
   return open_without_buffer(self, object, at, out);
 }
 
+/* ---- Gifts: sources that go over to the engine ------------------------------------------------------------------- */
+
+typedef struct {
+  parked references; /* first: whoever drops the node frees the whole */
+  source source;
+  DLManagedTensorVersioned managed; /* what the engine gets */
+} gift;
+
+static void close_gift(parked* node) { source_close(&((gift*)node)->source); }
+
+static void delete_gift(DLManagedTensorVersioned* managed) { park(managed->manager_ctx); }
+
+/* A descriptor keeps its memory alive if this package made it; one that was filled in by hand may point anywhere. */
+static bool check_ownership(PyObject* object, place* at) {
+  static PyObject* class;
+  int is_tensor = package_attribute(&class, "ovstage.dlpack", "DLTensor") ? PyObject_IsInstance(object, class) : -1;
+  if (is_tensor <= 0) return is_tensor == 0;
+  PyObject* owner = PyObject_GetAttrString(object, "_owner");
+  if (owner) {
+    Py_DECREF(owner);
+    return true;
+  }
+  if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s cannot be transferred: this DLTensor does not own its memory, whose owner could free it; pass the "
+                 "array itself, or make_dltensor(array)",
+                 place_text(at));
+  }
+  return false;
+}
+
+static DLManagedTensorVersioned* gift_new(PyObject* object, place* at) {
+  if (!check_ownership(object, at)) return NULL;
+  gift* made = calloc(1, sizeof *made);
+  if (!made) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  made->references.close = close_gift;
+  made->managed.version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  made->managed.manager_ctx = made;
+  made->managed.deleter = delete_gift;
+  if (source_open(&made->source, object, at, &made->managed.dl_tensor)) return &made->managed;
+  parked_drop(&made->references);
+  return NULL;
+}
+
 /* ---- Payloads ---------------------------------------------------------------------------------------------------- */
 
 typedef struct payload {
@@ -310,20 +361,28 @@ typedef struct payload {
   PyObject* attribute;             /* keeps the bytes of a name */
   words index_map, mask;
   size_t count;
-  DLTensor* tensors;
+  DLTensor* tensors; /* what stays the caller's ... */
   source* sources;
+  DLManagedTensorVersioned** gifts; /* ... or what does not */
+  bool given;                       /* the gifts are the engine's now */
   DLTensor one_tensor;
   source one_source;
+  DLManagedTensorVersioned* one_gift;
 } payload;
 
 static void payload_close(payload* self) {
-  for (size_t i = 0; i < self->count; i++) source_close(&self->sources[i]);
+  for (size_t i = 0; i < self->count; i++) {
+    if (self->sources) source_close(&self->sources[i]);
+    if (self->gifts && !self->given) parked_drop(self->gifts[i]->manager_ctx);
+  }
   self->count = 0;
   if (self->sources != &self->one_source) {
     free(self->sources);
     free(self->tensors);
   }
+  if (self->gifts != &self->one_gift) free(self->gifts);
   self->sources = NULL;
+  self->gifts = NULL;
   words_close(&self->index_map);
   words_close(&self->mask);
   Py_CLEAR(self->attribute);
@@ -331,45 +390,51 @@ static void payload_close(payload* self) {
 
 /* What a write call and a WriteDesc have in common; NULL = not given. */
 typedef struct {
-  PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic;
+  PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic, *transfer;
 } write_arguments;
 
 /* None is the same as nothing. */
 static PyObject* given(PyObject* value) { return value == Py_None ? NULL : value; }
 
-static bool open_tensors(payload* self, PyObject* tensors) {
-  bool several = PyList_Check(tensors) || PyTuple_Check(tensors);
-  if (!several) {
+/* Room for `count` tensors. */
+static bool make_room(payload* self, size_t count, bool transfer) {
+  if (count > UINT32_MAX) {
+    PyErr_Format(PyExc_ValueError, "tensors must have at most %u entries, got %zu", UINT32_MAX, count);
+    return false;
+  }
+  if (transfer) {
+    self->gifts = count == 1 ? &self->one_gift : calloc(count, sizeof *self->gifts);
+    return self->gifts || PyErr_NoMemory();
+  }
+  self->tensors = count == 1 ? &self->one_tensor : calloc(count, sizeof *self->tensors);
+  self->sources = count == 1 ? &self->one_source : calloc(count, sizeof *self->sources);
+  return (self->tensors && self->sources) || PyErr_NoMemory();
+}
+
+static bool open_tensor(payload* self, PyObject* object, place* at) {
+  size_t i = self->count;
+  if (self->gifts) {
+    if (!(self->gifts[i] = gift_new(object, at))) return false;
+    self->count++;
+    return true;
+  }
+  self->count++; /* closed even if opening fails half-way */
+  return source_open(&self->sources[i], object, at, &self->tensors[i]);
+}
+
+static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
+  if (!PyList_Check(tensors) && !PyTuple_Check(tensors)) {
     place at = {.several = false};
-    self->tensors = &self->one_tensor;
-    self->sources = &self->one_source;
-    self->count = 1; /* closed even if opening fails half-way */
-    return source_open(self->sources, tensors, &at, self->tensors);
+    return make_room(self, 1, transfer) && open_tensor(self, tensors, &at);
   }
   PyObject* tuple = PySequence_Tuple(tensors); /* opening a source may run Python code, which could change the list */
   if (!tuple) return false;
   size_t count = (size_t)PyTuple_Size(tuple);
   if (count == 0) PyErr_SetString(PyExc_ValueError, "tensors must not be empty");
-  if (count == 1) {
-    self->tensors = &self->one_tensor;
-    self->sources = &self->one_source;
-  } else if (count > 1) {
-    self->tensors = calloc(count, sizeof *self->tensors);
-    self->sources = calloc(count, sizeof *self->sources);
-    if (!self->tensors || !self->sources) {
-      PyErr_NoMemory();
-      count = 0;
-    }
-  }
-  bool good = count > 0;
-  if (count > UINT32_MAX) {
-    PyErr_SetString(PyExc_ValueError, "tensors must fit in uint32 entries");
-    good = false;
-  }
+  bool good = count > 0 && make_room(self, count, transfer);
   for (size_t i = 0; good && i < count; i++) {
     place at = {.several = true, .index = i};
-    self->count = i + 1;
-    good = source_open(&self->sources[i], PyTuple_GetItem(tuple, (Py_ssize_t)i), &at, &self->tensors[i]);
+    good = open_tensor(self, PyTuple_GetItem(tuple, (Py_ssize_t)i), &at);
   }
   Py_DECREF(tuple);
   return good;
@@ -420,6 +485,16 @@ static bool open_selection(payload* self, const write_arguments* args, bool has_
   return true;
 }
 
+/* A flag that must be meant: numbers and NumPy's own booleans are refused. */
+static bool guard_flag(PyObject* value, const char* meaning, bool* out) {
+  *out = value == Py_True;
+  if (*out || value == Py_False) return true;
+  PyObject* text = shown(value);
+  if (text) PyErr_Format(PyExc_TypeError, "%s; got %U", meaning, text);
+  Py_XDECREF(text);
+  return false;
+}
+
 static bool guard_sync(PyObject* value, const char* name, uintptr_t* out) {
   uint64_t number = 0;
   if (given(value) && !guard_uint64(value, name, &number)) return false;
@@ -432,25 +507,24 @@ static bool payload_open(payload* self, const write_arguments* args) {
   ovstage_write_data_t* data = &self->write.data;
   uint32_t count = 0;
   int32_t semantic = 0;
-  bool has_count = given(args->count) != NULL;
-  if (args->is_array != Py_True && args->is_array != Py_False) {
-    PyObject* text = shown(args->is_array);
-    if (text) {
-      PyErr_Format(PyExc_TypeError,
-                   "is_array must be a bool: True for an array per prim, False for one value per prim; got %U", text);
-    }
-    Py_XDECREF(text);
+  bool has_count = given(args->count) != NULL, transfer = false;
+  if (!guard_flag(args->is_array, "is_array must be a bool: True for an array per prim, False for one value per prim",
+                  &data->is_array) ||
+      (args->transfer &&
+       !guard_flag(args->transfer,
+                   "transfer must be a bool: True gives the memory of the tensors away, False has it copied",
+                   &transfer))) {
     return false;
   }
-  data->is_array = args->is_array == Py_True;
   if (given(args->index_map) && given(args->mask)) {
     PyErr_SetString(PyExc_ValueError,
                     "index_map and mask are mutually exclusive: index_map chooses source rows, mask chooses targets");
     return false;
   }
   if (has_count && !guard_uint32(args->count, "count", &count)) return false;
-  if (!open_tensors(self, args->tensors)) return false;
+  if (!open_tensors(self, args->tensors, transfer)) return false;
   data->tensors = self->tensors;
+  data->managed_tensors = (const DLManagedTensorVersioned* const*)self->gifts;
   data->tensor_count = (uint32_t)self->count;
   if (!open_selection(self, args, has_count, count)) return false;
   if (!guard_sync(args->cuda_stream, "cuda_stream", &data->cuda_sync.stream) ||
@@ -481,8 +555,9 @@ static const char batch_name[] = "ovstage.inputs";
 
 static void end_batch(PyObject* capsule) { batch_close(PyCapsule_GetPointer(capsule, batch_name)); }
 
-/* The Operation. The sources are let go here unless the engine is still reading them. */
+/* The Operation of a call that has been made. The sources are let go here unless the engine is still reading them. */
 static PyObject* finish(Stage* self, batch* inputs, ovstage_enqueue_result_t answer) {
+  for (size_t i = 0; i < inputs->count; i++) inputs->payloads[i].given = true; /* also by a call that was refused */
   PyObject* kept = NULL;
   if (answer.status == OVSTAGE_OK && native.go->op_status(self->instance, answer.op_index) == OVSTAGE_ERROR_TIMEOUT) {
     kept = PyCapsule_New(inputs, batch_name, end_batch);
@@ -515,19 +590,20 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
     COUNT,
     EVENT,
     STREAM,
+    TRANSFER,
     SLOTS
   };
   static signature sig = {"write_attribute",
                           4,
                           5,
                           {"query", "attribute", "ordinal", "tensors", "is_array", "prim_mode", "semantic", "index_map",
-                           "mask", "count", "cuda_event", "cuda_stream"},
+                           "mask", "count", "cuda_event", "cuda_stream", "transfer"},
                           {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   write_arguments entry = {slots[ATTRIBUTE], slots[TENSORS], slots[IS_ARRAY], slots[INDEX_MAP], slots[MASK],
-                           slots[COUNT],     slots[EVENT],   slots[STREAM],   slots[SEMANTIC]};
+                           slots[COUNT],     slots[EVENT],   slots[STREAM],   slots[SEMANTIC],  slots[TRANSFER]};
   batch* inputs = calloc(1, sizeof *inputs + sizeof(payload));
   if (!inputs) return PyErr_NoMemory();
   inputs->count = 1;
@@ -549,11 +625,13 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */
 
+enum { FIELDS = 10 };
+
 /* The fields of a WriteDesc, as new references. False: an exception; what was taken is to be dropped all the same. */
-static bool read_description(PyObject* description, PyObject* fields[9]) {
-  static const char* const names[9] = {"attribute", "tensors",    "is_array",    "index_map", "mask",
-                                       "count",     "cuda_event", "cuda_stream", "semantic"};
-  for (int i = 0; i < 9; i++) {
+static bool read_description(PyObject* description, PyObject* fields[FIELDS]) {
+  static const char* const names[FIELDS] = {"attribute", "tensors",    "is_array",    "index_map", "mask",
+                                            "count",     "cuda_event", "cuda_stream", "semantic",  "transfer"};
+  for (int i = 0; i < FIELDS; i++) {
     if (!(fields[i] = PyObject_GetAttrString(description, names[i]))) return false;
   }
   return true;
@@ -570,14 +648,14 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
     Py_XDECREF(text);
     return false;
   }
-  PyObject* fields[9] = {0};
+  PyObject* fields[FIELDS] = {0};
   bool good = read_description(description, fields);
   if (good) {
     write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],
-                             fields[5], fields[6], fields[7], fields[8]};
+                             fields[5], fields[6], fields[7], fields[8], fields[9]};
     good = payload_open(self, &entry);
   }
-  for (int i = 0; i < 9; i++) Py_XDECREF(fields[i]);
+  for (int i = 0; i < FIELDS; i++) Py_XDECREF(fields[i]);
   return good;
 }
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ovstage import gates as gates
     from ovstage import instancing, population
     from ovstage._version import __version__
+    from ovstage.columns import Column as Column
     from ovstage.dictionary import PathDictionary, PathList
     from ovstage.dlpack import (
         DLDataType,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_version": "__version__",
+    "columns": "Column",
     "dictionary": "PathDictionary PathList",
     "dlpack": (
         "DLDataType DLDataTypeCode DLDevice DLDeviceType DLTensor dltensor_to_numpy make_dltensor numpy_to_dldatatype"

@@ -52,6 +52,7 @@ class Stage:
         count: SupportsIndex | None = None,
         cuda_event: SupportsIndex | None = None,
         cuda_stream: SupportsIndex | None = None,
+        transfer: bool = False,
     ) -> Operation: ...
     def write_attributes(
         self, query: Any, writes: Iterable[Any], ordinal: SupportsIndex, *, prim_mode: SupportsIndex = 0
@@ -187,8 +188,11 @@ class Group:
     def semantic(self) -> int: ...
     def prim_index(self, local: SupportsIndex) -> int: ...
     def data_row_index(self, local: SupportsIndex) -> int: ...
-    def dlpack(self, index: SupportsIndex, *, readonly: bool = ...) -> ManagedDLTensor:
-        """``readonly`` is True by default for a read group, False for a map group."""
+    def dlpack(
+        self, index: SupportsIndex, *, readonly: bool | None = None, shape: Iterable[SupportsIndex] | None = None
+    ) -> ManagedDLTensor:
+        """``readonly`` is True by default for a read group, False for a map group. ``shape`` gives the same elements
+        other axes, of which one may be -1; by default lanes are one trailing axis."""
     def _raw(self) -> bytes:
         """The C structure, 120 or 88 bytes."""
     def _tensor_address(self, index: SupportsIndex, /) -> int:
@@ -196,12 +200,20 @@ class Group:
     def _hold(self, index: SupportsIndex, /) -> object:
         """Keeps the descriptors and the bytes of tensor ``index`` alive for as long as the returned object lives."""
     def _buffer(self, index: SupportsIndex, readonly: bool, /) -> Buffer:
-        """Tensor ``index`` as a flat buffer of base elements that keeps its bytes alive. ``ValueError`` where no struct
-        code names the element type, ``NotImplementedError`` where the tensor is not in host memory."""
+        """Tensor ``index`` as a flat buffer of base elements that keeps its bytes alive. bfloat16 and float8 come as
+        unsigned integers, see ``Buffer.extension``; ``ValueError`` for other types that no struct code names,
+        ``NotImplementedError`` where the tensor is not in host memory."""
     def _prim_index_buffer(self) -> Buffer | None:
         """The prim index map as a read-only buffer of uint32; None where the prims are a range."""
     def _data_index_buffer(self) -> Buffer | None:
         """The data index map as a read-only buffer of uint32; None where element i is row i."""
+    def _arrow_schema(self, name: str, /) -> object:
+        """Capsule with the ArrowSchema of the group's values."""
+    def _arrow_array(self) -> object:
+        """Capsule with the ArrowArray of the group's values, one entry a prim."""
+    def _pack(self, rows: Iterable[SupportsIndex] | None, /) -> tuple[Any, bytes]:
+        """The elements of these tensors (None: of all), one behind the other, and the number of each as int64: a view
+        where they lie like that, else a copy."""
     def _claim_release(self) -> None:
         """Mark as released without giving anything back; INVALID_HANDLE when it is already."""
     def _unclaim_release(self) -> None: ...
@@ -218,6 +230,11 @@ class Buffer:
     def readonly(self) -> bool: ...
     @property
     def format(self) -> str: ...
+    @property
+    def extension(self) -> str | None:
+        """Name of the element type where ``format`` only stands in for it (bfloat16, float8_*)."""
+    @property
+    def lanes(self) -> int: ...
 
 class ManagedDLTensor:
     """A tensor that DLPack consumers can take."""

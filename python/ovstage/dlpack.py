@@ -16,6 +16,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
 __all__ = [
@@ -94,6 +95,14 @@ class DLDataTypeCode(ctypes.c_uint8):
     kDLBfloat: ClassVar[int] = 4
     kDLComplex: ClassVar[int] = 5
     kDLBool: ClassVar[int] = 6
+    kDLFloat8_e3m4: ClassVar[int] = 7
+    kDLFloat8_e4m3: ClassVar[int] = 8
+    kDLFloat8_e4m3b11fnuz: ClassVar[int] = 9
+    kDLFloat8_e4m3fn: ClassVar[int] = 10
+    kDLFloat8_e4m3fnuz: ClassVar[int] = 11
+    kDLFloat8_e5m2: ClassVar[int] = 12
+    kDLFloat8_e5m2fnuz: ClassVar[int] = 13
+    kDLFloat8_e8m0fnu: ClassVar[int] = 14
 
 
 class DLDevice(ctypes.Structure):
@@ -168,6 +177,7 @@ class DLTensor(ctypes.Structure):
         byte_offset: int
         _owner: Any  # what keeps the elements alive
         _extent: int | None  # bytes known to lie behind data
+        _readonly: bool  # set where the elements are not to be written to
 
     @property
     def shape_tuple(self) -> tuple[int, ...]:
@@ -236,7 +246,13 @@ _CODES = {
     "uint8": (1, 8), "uint16": (1, 16), "uint32": (1, 32), "uint64": (1, 64),
     "bool": (6, 8),
 }  # fmt: skip
-_NAMES = {code: name for name, code in _CODES.items()}
+# What comes out beside these, though it does not go in as the dtype of an array to describe.
+_NAMES = {code: name for name, code in _CODES.items()} | {(5, 64): "complex64", (5, 128): "complex128"}
+_EXTENSIONS = {
+    (4, 16): "bfloat16",
+    (7, 8): "float8_e3m4", (8, 8): "float8_e4m3", (9, 8): "float8_e4m3b11fnuz", (10, 8): "float8_e4m3fn",
+    (11, 8): "float8_e4m3fnuz", (12, 8): "float8_e5m2", (13, 8): "float8_e5m2fnuz", (14, 8): "float8_e8m0fnu",
+}  # fmt: skip
 
 
 def numpy_to_dldatatype(np_dtype: Any, lanes: int = 1) -> DLDataType:
@@ -262,6 +278,22 @@ def _spelled(np_dtype: Any, name: str) -> str:
         return str(np.dtype(np_dtype))
     except Exception:  # whatever NumPy cannot make a dtype of is unsupported, under the name it came with
         return name
+
+
+def extension_dtype(name: str) -> np.dtype[Any]:
+    """A type that NumPy learns from the package ml_dtypes. ``ValueError`` where that is not there to teach it."""
+    import numpy as np
+
+    try:
+        import ml_dtypes
+
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    except (ImportError, AttributeError):
+        raise ValueError(
+            f"Unsupported DLDataType: NumPy has no {name} of its own; install the package ml_dtypes, in a version that "
+            f"knows {name}, or pass the tensor on with dlpack()"
+        ) from None
+    return dtype
 
 
 def _lanes(lanes: int, side: str) -> int:
@@ -325,12 +357,13 @@ def make_dltensor(
     _lay_out(tensor, extents, strides)
     tensor._owner = held
     tensor._extent = held.nbytes
+    tensor._readonly = not held.flags.writeable
     return tensor
 
 
 def _described(tensor: DLTensor, consumed: tuple[Any, ...]) -> DLTensor:
     """Fill a descriptor from what the extension read out of a producer's capsule."""
-    (data, device_type, device_id, code, bits, lanes, shape, strides, byte_offset, _), owner = consumed
+    (data, device_type, device_id, code, bits, lanes, shape, strides, byte_offset, flags), owner = consumed
     _lanes(lanes, "the producer's dtype lanes")
     tensor.data = data
     tensor.device = DLDevice(device_type, device_id)
@@ -340,6 +373,7 @@ def _described(tensor: DLTensor, consumed: tuple[Any, ...]) -> DLTensor:
         tensor.ndim = len(shape)
         _lay_out(tensor, shape, strides)
     tensor._owner = owner
+    tensor._readonly = bool(flags & DLPACK_FLAG_BITMASK_READ_ONLY)
     span = _span(shape, strides)
     tensor._extent = None if span is None else byte_offset + span * row_bytes(tensor.dtype)
     return tensor
@@ -506,28 +540,30 @@ def dltensor_to_numpy(tensor: DLTensor, *, readonly: bool = False) -> npt.NDArra
 
     A compact tensor gives a view of its memory; one whose strides leave gaps is copied. The view keeps ``tensor``
     alive, and with it the memory a tensor of this package holds; memory behind a hand-built descriptor stays its
-    builder's affair. With ``readonly=True`` the result cannot be made writable again.
+    builder's affair. With ``readonly=True``, and for a tensor over memory that nobody may write to (a read group's, a
+    read-only array's), the result cannot be made writable again.
 
-    Raises ``NotImplementedError`` for other devices and ``ValueError`` for a dtype NumPy lacks, for lanes outside
-    1 .. 255, and for a shape that reaches past the memory the tensor is known to hold.
+    bfloat16 and float8 come as the types of the package ml_dtypes. Raises ``NotImplementedError`` for other devices and
+    ``ValueError`` for a dtype NumPy lacks, for lanes outside 1 .. 255, and for a shape that reaches past the memory the
+    tensor is known to hold.
     """
     import numpy as np
 
     if tensor.device.device_type != DLDeviceType.kDLCPU:
         raise NotImplementedError(f"dltensor_to_numpy only supports CPU tensors, got one on {tensor.device}")
-    name = _NAMES.get((tensor.dtype.code, tensor.dtype.bits))
-    if name is None:
-        raise ValueError(f"Unsupported DLDataType {tensor.dtype}: NumPy has no such type; pass it on by DLPack instead")
-    dtype = np.dtype(name)
+    stored, dtype = _numpy_types(tensor.dtype)
     lanes = _lanes(tensor.dtype.lanes, "tensor dtype lanes")
     if tensor.ndim > 0 and not tensor.shape:
         raise ValueError(f"the tensor has ndim {tensor.ndim} but a NULL pointer as shape")
     shape = tensor.shape_tuple
     if any(extent < 0 for extent in shape):
         raise ValueError(f"the tensor's shape {shape} has a negative extent")
+    readonly = readonly or getattr(tensor, "_readonly", False)
     if tensor.data is None or 0 in shape:
-        nothing = np.empty(0, dtype)
-        return np.asarray(_Memory(None, nothing.ctypes.data, (0,), None, dtype, True)) if readonly else nothing
+        nothing = np.empty(0, stored)
+        if readonly:
+            nothing = np.asarray(_Memory(None, nothing.ctypes.data, (0,), None, stored, True))
+        return nothing.view(dtype)
 
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else tuple(_compact(shape))
     _check_extent(tensor, shape, strides, lanes * dtype.itemsize)
@@ -536,14 +572,26 @@ def dltensor_to_numpy(tensor: DLTensor, *, readonly: bool = False) -> npt.NDArra
         tensor.data + tensor.byte_offset,
         (*shape, lanes),
         (*(stride * lanes * dtype.itemsize for stride in strides), dtype.itemsize),
-        dtype,
+        stored,
         readonly,
     )
     view = np.asarray(memory)
     flat = view.reshape(-1)
     if readonly and not np.may_share_memory(flat, view):
-        return np.frombuffer(flat.tobytes(), dtype)  # bytes as a base are what NumPy never lets anyone write to
-    return flat
+        flat = np.frombuffer(flat.tobytes(), stored)  # bytes as a base are what NumPy never lets anyone write to
+    return flat.view(dtype)
+
+
+def _numpy_types(row: DLDataType) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """The dtype that NumPy can find elements by, and the one that they are."""
+    import numpy as np
+
+    kind = row.code, row.bits
+    if kind in _NAMES:
+        return np.dtype(_NAMES[kind]), np.dtype(_NAMES[kind])
+    if kind in _EXTENSIONS:
+        return np.dtype(f"u{row.bits // 8}"), extension_dtype(_EXTENSIONS[kind])
+    raise ValueError(f"Unsupported DLDataType {row}: NumPy has no such type; pass it on by DLPack instead")
 
 
 def _check_extent(tensor: DLTensor, shape: tuple[int, ...], strides: tuple[int, ...], row: int) -> None:

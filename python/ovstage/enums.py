@@ -47,7 +47,9 @@ class PrimMode(IntEnum):
     UPSERT = 0
     """Create what is absent, update what exists."""
     INSERT = 1
-    """Create only; a prim that already has the attribute refuses the whole call with ``PRIM_NOT_FOUND``."""
+    """Create only; a prim that exists, with whatever attributes, refuses the whole call with ``PRIM_NOT_FOUND``."""
+    UPDATE = 2
+    """Write only the prims that exist and leave the others alone. For writes; a map takes the other two."""
 
 
 class Scope(IntEnum):

@@ -27,7 +27,7 @@ class ErrorCode(IntEnum):
     INVALID_HANDLE = 2
     NOT_FOUND = 3
     PRIM_NOT_FOUND = 4
-    """Also the code of an INSERT over a prim that already has the attribute."""
+    """Also the code of an INSERT over a prim that exists."""
     WRITE_FLOOR_VIOLATION = 5
     NOT_SUPPORTED = 6
     QUEUE_FULL = 7

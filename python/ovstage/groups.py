@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ovstage import leak
 from ovstage._load import native
-from ovstage.dlpack import DLTensor, row_bytes
+from ovstage.dlpack import DLTensor, extension_dtype, row_bytes
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.layout import MapGroupStruct, ReadGroupStruct
@@ -47,6 +47,7 @@ class _Group(native.Group):
         """
         tensor = DLTensor.from_buffer_copy(ctypes.string_at(self._tensor_address(index), ctypes.sizeof(DLTensor)))
         tensor._owner = self._hold(index)
+        tensor._readonly = self._readonly
         tensor._extent = math.prod(tensor.shape_tuple) * row_bytes(tensor.dtype)
         return tensor
 
@@ -54,13 +55,54 @@ class _Group(native.Group):
         """The elements of tensor ``index`` as NumPy sees them, without a copy: flat, lanes multiplied in.
 
         With ``shaped=True`` one row per data row, ``(N, L)``. Read-only and for good in a read group, writable in a map
-        group. Raises ``ValueError`` for an element type that NumPy lacks (bfloat16, float8): pass those on by
-        ``dlpack(index)``; ``IndexError`` out of range.
+        group. bfloat16 and float8 need the package ml_dtypes. Raises ``ValueError`` for an element type that NumPy
+        lacks: pass those on by ``dlpack(index)``; ``IndexError`` out of range.
         """
         import numpy as np
 
-        flat = np.asarray(self._buffer(index, self._readonly))
-        return flat.reshape(-1, DLTensor.from_address(self._tensor_address(index)).dtype.lanes) if shaped else flat
+        buffer = self._buffer(index, self._readonly)
+        flat = np.asarray(buffer)
+        if buffer.extension:
+            flat = flat.view(extension_dtype(buffer.extension))
+        return flat.reshape(-1, buffer.lanes) if shaped else flat
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The value of each prim, in the order of the group: ``(N,)``, or ``(N, L)`` for values of L lanes.
+
+        For ``np.asarray(group)`` and everything that calls it. A view, where rows and prims are in the same order; a
+        copy, where ``data_rows`` reorders them, which ``copy=False`` refuses, and a map group, too, unless it is asked
+        for: what is written to a copy would be lost. Raises ``ValueError`` for a deletion and for an array column,
+        whose prims have arrays of their own: see ``array(i)``.
+        """
+        import numpy as np
+
+        if not self.released and self.tensor_count == 0:
+            raise ValueError("these prims lost the attribute: the group has no values")
+        if self._ragged():
+            raise ValueError("an array column has one array per prim, not one for the group: use array(i)")
+        values = self.array(0, shaped=True)
+        if values.shape[1] == 1:
+            values = values.reshape(-1)
+        table = self._data_index_buffer()
+        wanted = values.dtype if dtype is None else np.dtype(dtype)
+        if copy is False and wanted != values.dtype:
+            raise ValueError(f"values of dtype {values.dtype} cannot be viewed as {wanted} without a copy")
+        if table is None:
+            return values.astype(wanted, copy=bool(copy))
+        if copy is False or (copy is None and not self._readonly):
+            raise ValueError(
+                "the rows of this group are not in the order of its prims: they cannot be viewed as one array without "
+                "a copy; use array(0) with data_rows()"
+            )
+        placed: np.ndarray[Any, np.dtype[Any]] = values[np.asarray(table)].astype(wanted, copy=False)
+        return placed
+
+    def _ragged(self) -> bool:
+        """True where each prim has a tensor of its own. A map group tells by its shape only."""
+        if self.tensor_count != 1:
+            return True
+        tensor = DLTensor.from_address(self._tensor_address(0))
+        return not self.has_data_index_map and tensor.shape_tuple != (self.data_count,)
 
     def prim_indices(self) -> npt.NDArray[np.uint32]:
         """``prim_index`` of every prim of the group, as an array."""
@@ -81,7 +123,9 @@ class _Group(native.Group):
         return np.asarray(table)
 
     def _held(self) -> object:
-        return self._hold(0) if self.tensor_count and not self.released else None
+        if self.tensor_count == 0:
+            return self  # the index map of a deletion is the group's own
+        return None if self.released else self._hold(0)
 
 
 class ReadGroup(_Group):
@@ -100,6 +144,29 @@ class ReadGroup(_Group):
     def semantic(self) -> AttributeSemantic:
         """What the values mean."""
         return AttributeSemantic(super().semantic)
+
+    def _ragged(self) -> bool:
+        return self.is_array
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow type of the values, under the attribute's name."""
+        return self._arrow_schema(self._name())
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """The value of each prim as an Arrow array: ``pyarrow.array(group)``, ``polars.Series(group)``.
+
+        Values of L lanes are fixed-size lists, arrays are lists, prims that lost the attribute are nulls. Arrow reads
+        the column's own bytes, read-only and for good, unless rows or arrays lie in another order than the prims, or
+        are truth values, which Arrow packs into bits. A schema that is asked for is not converted to, as the protocol
+        allows. Raises ``ValueError`` for an element type that Arrow lacks: bfloat16, float8, complex.
+        """
+        return self.__arrow_c_schema__(), self._arrow_array()
+
+    def _name(self) -> str:
+        """The attribute's name while there is a stage to ask, else nothing."""
+        if self.stage is None or not self.stage._usable:
+            return ""
+        return self.stage._token_strings([self.attribute])[0]
 
     @property
     def raw(self) -> ReadGroupStruct:

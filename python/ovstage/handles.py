@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from ovstage import guard, leak
 from ovstage._load import native
+from ovstage.columns import Column, column
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.groups import MapGroup, ReadGroup
 from ovstage.guard import TIMEOUT_INFINITE
@@ -128,6 +129,22 @@ class Read(Handle):
         """Every remaining group. The caller releases each."""
         while (group := self.fetch_next(timeout)) is not None:
             yield group
+
+    def to_numpy(self, timeout: int = TIMEOUT_INFINITE) -> dict[int, Column]:
+        """Every remaining group, as one ``Column`` per attribute in the order of the query, by the attribute's token.
+
+        The groups are released. An attribute that no queried prim has, or for a range read none that changed, is left
+        out. Raises ``ValueError`` where an attribute has several element types on different prims.
+        """
+        groups: dict[int, list[ReadGroup]] = {}
+        try:
+            for group in self.groups(timeout):
+                groups.setdefault(group.attribute, []).append(group)
+            count = self._stage._list_count
+            return {token: column(parts, count(parts[0].prim_list)) for token, parts in groups.items()}
+        finally:
+            for group in (group for parts in groups.values() for group in parts):
+                group.release()
 
     def release(self) -> Operation:
         """Let the read go. Groups already fetched stay valid."""

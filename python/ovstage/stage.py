@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from ovstage import guard
 from ovstage._load import native
+from ovstage.columns import Column
 from ovstage.dictionary import References
 from ovstage.dlpack import DLDataType
 from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode, Scope
@@ -52,7 +53,8 @@ class Stage(native.Stage):
     ``write_attribute`` and ``write_attributes`` come from the extension: arrays go straight from the caller to the
     column. Payloads are NumPy arrays, DLPack producers or ``DLTensor``s; a list means one tensor per data row of an
     array column. Fixed-size columns take one row per prim, ``(N, 3)`` or ``(N,)`` with three lanes. The returned
-    ``Operation`` keeps the payload alive until it is done.
+    ``Operation`` keeps the payload alive until it is done. With ``transfer=True`` the payload's own memory may become
+    the column: the caller promises not to write to it any more.
     """
 
     _configured = False
@@ -133,15 +135,47 @@ class Stage(native.Stage):
     # --- reads ---
 
     def read_attributes(self, query: Query | int, attrs: Sequence[int], ordinal_range: OrdinalRange) -> Read:
-        """Open a snapshot of sealed values.
+        """Open a snapshot of sealed values, or of what changed in a range.
 
         An attribute that no queried prim has contributes no group. A prim that has been written at or below the end of
         the range, but has no sealed value yet, fails the read with ``WRITE_FLOOR_VIOLATION``. Neither the read nor its
         groups keep writers from writing.
+
+        ``OrdinalRange.between`` selects the prims that changed in it and serves their values as of its end; those that
+        lost the attribute come in groups with ``is_delete`` and no tensors. A prim that changed again after the end is
+        ``OUT_OF_RANGE``: end the range at the write floor.
         """
         if not isinstance(ordinal_range, OrdinalRange):
             raise TypeError(f"ordinal_range must be an OrdinalRange, got {ordinal_range!r}")
         return self._reserved(Read, self._read(query, attrs, *ordinal_range.bounds()))
+
+    def read(
+        self, query: Query | int, attrs: Sequence[int | str], ordinal: int | OrdinalRange | None = None
+    ) -> dict[int | str, Column]:
+        """Read whole attributes in one call: a ``Column`` in the order of the query for each, by its name or token.
+
+        ``ordinal`` is the newest change to contain, or an ``OrdinalRange``; by default the newest ordinal up to which
+        all of the attributes are sealed. An attribute that no queried prim has is left out. Raises what
+        ``read_attributes`` and ``Read.to_numpy`` raise.
+        """
+        if isinstance(attrs, (str, bytes)):
+            raise TypeError(f"attrs must be a list of attributes, got the single string {attrs!r}; write [{attrs!r}]")
+        asked = list(attrs)
+        tokens = [self._intern_tokens((name,))[0] if isinstance(name, str) else name for name in asked]
+        if not isinstance(ordinal, OrdinalRange):
+            ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
+        with self.read_attributes(query, tokens, ordinal) as read:
+            read.wait()
+            columns = read.to_numpy()
+        return {name: columns[token] for name, token in zip(asked, tokens, strict=True) if token in columns}
+
+    def _sealed(self, attributes: Sequence[int]) -> int:
+        """The newest ordinal up to which all of the attributes are sealed."""
+        floors = []
+        for attribute in attributes:
+            with self.get_attribute_write_floor(attribute) as floor:
+                floors.append(floor.fetch())
+        return min(floors, default=0)
 
     def fetch_read_next(self, read: Read | int, timeout: int = TIMEOUT_INFINITE) -> ReadGroup | None:
         """The next group of a read, ``None`` after the last."""
@@ -158,7 +192,11 @@ class Stage(native.Stage):
     # --- deletes and clones ---
 
     def delete_attributes(self, query: Query | int, attributes: Sequence[int | str], ordinal: int) -> Operation:
-        """Delete attributes of the queried prims, or the prims themselves with an empty list."""
+        """Delete attributes of the queried prims, or the prims themselves with an empty list.
+
+        A prim without such an attribute is left alone. A prim whose last attribute goes is gone. What is deleted
+        may be written again, with another type too; range reads report the prims in groups with ``is_delete``.
+        """
         return self._operation(self._delete(query, attributes, ordinal))
 
     def clone(self, source_path: str, target_paths: Sequence[str], ordinal: int) -> None:
@@ -238,7 +276,7 @@ class Stage(native.Stage):
         return self._operation(self._advance(ordinal, which, attributes if attributes is not None else ()))
 
     def get_oldest_preserved_ordinal(self) -> OrdinalQuery:
-        """Ask for the oldest ordinal from which change membership is exact; 0 on a fresh stage."""
+        """Ask for the oldest ordinal from which ranges select exactly what changed; 0 until changes were merged."""
         return self._reserved(OrdinalQuery, self._oldest())
 
     def get_attribute_write_floor(self, attribute: int | str | None = None) -> OrdinalQuery:

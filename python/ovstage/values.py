@@ -110,6 +110,7 @@ class WriteDesc:
     """One column of ``Stage.write_attributes``; the fields mean what the arguments of ``write_attribute`` mean.
 
     It may be kept and written again every tick over memory whose content changes: bytes are taken when a write runs.
+    Not so with ``transfer=True``, which gives the memory away.
     """
 
     attribute: int | str
@@ -121,6 +122,7 @@ class WriteDesc:
     cuda_event: int | None = None
     cuda_stream: int | None = None
     semantic: AttributeSemantic | int = AttributeSemantic.NONE
+    transfer: bool = False
 
 
 @dataclass

@@ -20,6 +20,19 @@ NUMPY_WRITES = np.from_dlpack(np.zeros(1)).flags.writeable
 needs_writable_imports = pytest.mark.skipif(not NUMPY_WRITES, reason="this NumPy takes every export as read-only")
 
 
+GONE = "gone"
+
+
+def values_of(group: ovstage.ReadGroup) -> dict[int, Any]:
+    """Every value of a group by position in the query, through the accessors that take one prim."""
+    values = {}
+    for local in range(group.prim_count):
+        row = group.data_row_index(local)
+        value = group.array(row) if group.is_array else group.array(0, shaped=True)[row]
+        values[group.prim_index(local)] = value.tolist() if group.is_array or len(value) > 1 else value.item()
+    return values
+
+
 class Table:
     """Prims in a fixed order over one stage. Calls wait, so that a failure shows where it is caused."""
 
@@ -50,15 +63,25 @@ class Table:
         return group
 
     def read(self, name: str, ordinal: int) -> list[Any]:
-        """One entry per prim in query order: a number, a list of lanes, or None where the prim has no value."""
+        """One entry per prim in query order: a number, a list of lanes or elements, None where it has no value."""
         values: list[Any] = [None] * len(self.paths)
         for group in self.groups(name, ordinal):
             with group:
-                rows = group.array(0, shaped=True)
-                for local in range(group.prim_count):
-                    row = rows[group.data_row_index(local)].tolist()
-                    values[group.prim_index(local)] = row[0] if len(row) == 1 else row
+                for at, value in values_of(group).items():
+                    values[at] = value
         return values
+
+    def changes(self, name: str, start: int, end: int) -> dict[int, Any]:
+        """What a range read reports, by position in the query: a value, or GONE."""
+        found: dict[int, Any] = {}
+        with self.stage.read_attributes(self.query, [self.token(name)], OrdinalRange.between(start, end)) as read:
+            read.wait()
+            for group in read.groups():
+                with group:
+                    assert start <= group.ordinal <= end
+                    assert found.keys().isdisjoint(group.prim_indices().tolist())
+                    found |= dict.fromkeys(group.prim_indices().tolist(), GONE) if group.is_delete else values_of(group)
+        return found
 
     def close(self) -> None:
         self.query.release().wait()

@@ -342,14 +342,51 @@ def test_descriptors_that_cannot_be_decoded():
     other.device = DLDevice(DLDeviceType.kDLCUDAHost, 0)
     with pytest.raises(NotImplementedError, match=r"only supports CPU tensors, got one on DLDevice\(CUDAHost, 0\)"):
         dltensor_to_numpy(other)
-    with pytest.raises(ValueError, match="Unsupported DLDataType"):
-        dltensor_to_numpy(raw_tensor(values, DLDataType(DLDataTypeCode.kDLBfloat, 16, 1), (4,)))
+    for dtype in (DLDataType(DLDataTypeCode.kDLOpaqueHandle, 64, 1), DLDataType(17, 4, 1), DLDataType(2, 128, 1)):
+        with pytest.raises(ValueError, match="Unsupported DLDataType"):
+            dltensor_to_numpy(raw_tensor(values, dtype, (1,)))
     with pytest.raises(ValueError, match="negative extent"):
         dltensor_to_numpy(raw_tensor(values, DLDataType(2, 32, 1), (-1,)))
     pointless = raw_tensor(values, DLDataType(2, 32, 1), (4,))
     pointless.shape = None
     with pytest.raises(ValueError, match="NULL pointer"):
         dltensor_to_numpy(pointless)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [(np.complex64, 64), (np.complex128, 128)])
+def test_complex_numbers_are_decoded(dtype, bits):
+    values = np.array([1 + 2j, 3 - 4j], dtype)
+    tensor = make_dltensor(values.view("u1"), dtype=DLDataType(DLDataTypeCode.kDLComplex, bits, 1), shape=[2])
+    assert dltensor_to_numpy(tensor).tolist() == values.tolist()
+    assert dltensor_to_numpy(tensor).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("bfloat16", DLDataTypeCode.kDLBfloat), ("float8_e4m3fn", DLDataTypeCode.kDLFloat8_e4m3fn)],
+)
+def test_types_of_ml_dtypes_are_decoded_where_it_is_installed(monkeypatch, name, code):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.array([1, 2, 0.5], np.float32).astype(getattr(ml_dtypes, name))
+    dtype = DLDataType(code, 8 * values.itemsize, 1)
+    tensor = make_dltensor(values.view(f"u{values.itemsize}"), dtype=dtype)
+    decoded = dltensor_to_numpy(tensor)
+    assert decoded.dtype == values.dtype
+    assert decoded.tobytes() == values.tobytes()
+    assert address(decoded) == address(values)
+    assert dltensor_to_numpy(make_dltensor(np.empty(0, "u1"), dtype=dtype), readonly=True).dtype == values.dtype
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(ValueError, match=f"NumPy has no {name} .*install the package ml_dtypes"):
+        dltensor_to_numpy(tensor)
+
+
+def test_memory_that_nobody_may_write_to_stays_so():
+    values = np.float32([1, 2])
+    values.flags.writeable = False
+    view = dltensor_to_numpy(make_dltensor(values))
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        view.setflags(write=True)
+    assert dltensor_to_numpy(make_dltensor(np.float32([1, 2]))).flags.writeable
 
 
 # --- taking from producers ---

@@ -26,7 +26,8 @@ def test_enum_values():
     assert [int(member) for member in LogSeverity] == [-2, -1, 0, 1, 3]
     assert [int(member) for member in ovstage.FilterOp] == list(range(8))
     assert [int(member) for member in ovstage.AttributeSemantic] == list(range(16))
-    assert (int(ovstage.Scope.EXCLUDE), int(ovstage.PrimMode.INSERT)) == (2, 1)
+    assert {mode.name: int(mode) for mode in ovstage.PrimMode} == {"UPSERT": 0, "INSERT": 1, "UPDATE": 2}
+    assert int(ovstage.Scope.EXCLUDE) == 2
     assert ovstage.PopulationDomain.ALL == ovstage.PopulationDomain.RENDERING | ovstage.PopulationDomain.PHYSICS
     model = ovstage.HierarchyComputationModel
     assert (model.DEFAULT_CPU, model.DEFAULT_GPU) == (model.CPU_INCREMENTAL, model.GPU_GLOBAL)

@@ -36,6 +36,8 @@ if child == 0:
             lambda: query.release().wait(),
             lambda: mapping.unmap().wait(),
             lambda: names.intern_token("other"),
+            lambda: stage.read(query, [token]),
+            lambda: stage.delete_attributes(query, [], 3).wait(),
             lambda: prims.release(),
             lambda: ovstage.Stage("child"),
         ):
@@ -79,6 +81,44 @@ print("done")
 def test_child_is_refused_and_parent_goes_on(fresh_python):
     done = fresh_python(PROGRAM)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_fork_that_python_does_not_know_of(fresh_python):
+    """The name in the message is that of the call that was made, not of an earlier one."""
+    program = """
+import ctypes, os, sys, ovstage
+stage = ovstage.Stage("parent")
+names = ovstage.PathDictionary(stage)
+prims = names.create_path_list_from_strings(["/A"])
+try:
+    stage.query_from_path_list(10**9)
+except (ovstage.OvstageError, ovstage.OvxError):
+    pass
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    code = 1
+    try:
+        for call, name in (
+            (lambda: names.intern_token("mass"), "intern_token"),
+            (lambda: names.get_paths(prims), "get_paths"),
+            (lambda: names.create_path_list_from_strings(["/B"]), "create_path_list_from_strings"),
+        ):
+            try:
+                call()
+            except (ovstage.OvstageError, ovstage.OvxError) as error:
+                assert error.message.startswith(name + ": ") and "spawn" in error.message, error
+            else:
+                raise AssertionError(name + " worked in a forked child")
+        code = 0
+    except BaseException as error:
+        print(type(error), error, file=sys.stderr)
+    os._exit(code)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+prims.release()
+stage.destroy()
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_child_that_exits_normally_does_not_hang(fresh_python):

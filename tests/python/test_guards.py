@@ -52,6 +52,12 @@ def floor(table, timeout):
         return query.fetch(timeout)
 
 
+def queried(table, *arguments):
+    query = table.stage.query(*arguments)
+    if query.handle:
+        query.release().wait()
+
+
 def fetched(table, timeout):
     with table.stage.read_attributes(table.query, [table.token("x")], OrdinalRange.latest(1)) as read:
         return read.fetch_next(timeout)
@@ -92,16 +98,16 @@ NUMBERS = {
         lambda t, v: t.stage.write_attributes(t.query, [WriteDesc(v, ROW, False)], 1),
         64,
     ),
-    "predicate attribute": ("attribute", lambda t, v: t.stage.query(ovstage.Filter([Predicate(v, FilterOp.HAS)])), 64),
+    "predicate attribute": ("attribute", lambda t, v: queried(t, ovstage.Filter([Predicate(v, FilterOp.HAS)])), 64),
     "read attrs": (
         "attrs",
         lambda t, v: t.stage.read_attributes(t.query, [v], OrdinalRange.latest(1)).release().wait(),
         64,
     ),
-    "query attrs": ("attrs", lambda t, v: t.stage.query(None, [v]), 64),
+    "query attrs": ("attrs", lambda t, v: queried(t, None, [v]), 64),
     "floor attributes": ("attributes", lambda t, v: t.stage.advance_write_floor(1, Scope.INCLUDE, [v]), 64),
     "query handle": ("query", lambda t, v: write(t, query=v), 64),
-    "query of a read": ("query", lambda t, v: t.stage.read_attributes(v, [], OrdinalRange.latest(1)), 64),
+    "query of a read": ("query", lambda t, v: t.stage.read_attributes(v, [1], OrdinalRange.latest(1)), 64),
     "query result handle": ("query", lambda t, v: t.stage.fetch_query_result(v, 0), 64),
     "query release handle": ("query", lambda t, v: t.stage.release_query(v), 64),
     "read handle": ("read", lambda t, v: t.stage.fetch_read_next(v, 0), 64),
@@ -199,7 +205,7 @@ ENUMS = {
     "map prim_mode": (PrimMode, lambda t, v: mapped(t, prim_mode=v)),
     "scope": (Scope, lambda t, v: t.stage.advance_write_floor(1, v)),
     "severity": (LogSeverity, lambda t, v: ovstage.set_log_callback(None, v)),
-    "op": (FilterOp, lambda t, v: t.stage.query(ovstage.Filter([Predicate("a", v)]))),
+    "op": (FilterOp, lambda t, v: queried(t, ovstage.Filter([Predicate("a", v)]))),
     "runtime_default_hierarchy_computation_model": (
         ovstage.HierarchyComputationModel,
         lambda t, v: Stage("s", StageConfig(v)),
@@ -273,7 +279,7 @@ def test_range_that_ends_before_it_starts(table):
     with pytest.raises(ValueError, match="must not exceed"):
         OrdinalRange.between(5, 4)
     with pytest.raises(ValueError, match="must not exceed"):
-        table.stage.read_attributes(table.query, [], OrdinalRange(4, 5))
+        table.stage.read_attributes(table.query, [1], OrdinalRange(4, 5))
 
 
 # --- lists and payloads ---
@@ -284,6 +290,7 @@ def test_range_that_ends_before_it_starts(table):
     [
         lambda t: t.stage.read_attributes(t.query, "mass", OrdinalRange.latest(1)),
         lambda t: t.stage.query(None, "mass"),
+        lambda t: t.stage.read(t.query, "mass"),
         lambda t: t.stage.advance_write_floor(1, Scope.INCLUDE, "mass"),
         lambda t: t.stage.delete_attributes(t.query, "mass", 1),
         lambda t: t.stage.clone_async("/A", "/B", 1),
@@ -298,6 +305,12 @@ def test_range_that_ends_before_it_starts(table):
 def test_single_string_is_no_list(table, call):
     with pytest.raises(TypeError):
         call(table)
+
+
+@pytest.mark.parametrize("attrs", [[], (), np.empty(0, "u8")], ids=str)
+def test_read_of_nothing(table, attrs):
+    with pytest.raises(ValueError, match="attrs must not be empty"):
+        t_read(table, attrs)
 
 
 @pytest.mark.parametrize("wrong", [5, None, 1.5])
@@ -349,6 +362,14 @@ def test_kind_is_a_bool(table, is_array):
         table.stage.write_attributes(table.query, [WriteDesc("mass", ROW, is_array)], 1)
 
 
+@pytest.mark.parametrize("transfer", [1, 0, None, "yes", np.True_])
+def test_giving_away_is_a_bool(table, transfer):
+    with pytest.raises(TypeError, match="transfer"):
+        write(table, transfer=transfer)
+    with pytest.raises(TypeError, match="transfer"):
+        table.stage.write_attributes(table.query, [WriteDesc("mass", ROW, False, transfer=transfer)], 1)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -387,7 +408,7 @@ def test_objects_of_a_wrong_kind(table):
         (lambda: Stage(5), "str"),
         (lambda: table.stage.query("usd-path"), "filter must be a Filter or None"),
         (lambda: table.stage.query(ovstage.Filter(["usd-path"])), "a Filter holds Predicates"),
-        (lambda: table.stage.read_attributes(table.query, [], 5), "ordinal_range must be an OrdinalRange"),
+        (lambda: table.stage.read_attributes(table.query, [1], 5), "ordinal_range must be an OrdinalRange"),
         (lambda: mapped(table, dtype=np.float32), "dtype must be a DLDataType or None"),
         (lambda: ovstage.set_log_callback(5), "callback must be callable or None"),
     ):

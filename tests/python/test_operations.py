@@ -13,7 +13,19 @@ import pytest
 from conftest import Table
 
 import ovstage
-from ovstage import ErrorCode, Filter, FilterOp, Operation, OrdinalRange, OvstageError, Predicate, Stage
+from ovstage import (
+    DLDeviceType,
+    ErrorCode,
+    Filter,
+    FilterOp,
+    Operation,
+    OrdinalRange,
+    OvstageError,
+    Predicate,
+    PrimMode,
+    Stage,
+    make_dltensor,
+)
 
 
 def raises(code, call, text=""):
@@ -314,7 +326,7 @@ def test_handle_objects_are_only_as_good_as_their_stage(table):
 
 
 def test_filters_are_refused_by_the_operation(table, recwarn):
-    query = table.stage.query(Filter([Predicate("usd-path", FilterOp.IN, ["/World/Prim0"])]))
+    query = table.stage.query(Filter([Predicate("usd-active", FilterOp.IN, ["1"])]))
     assert query.op.status == ErrorCode.NOT_SUPPORTED
     assert query.op.error_message()
     raises(ErrorCode.NOT_SUPPORTED, query.wait)
@@ -327,13 +339,13 @@ def test_filters_are_refused_by_the_operation(table, recwarn):
 
 def test_unsupported_calls_name_themselves(table):
     stage = table.stage
-    ragged = stage.write_attribute(table.query, "mass", 1, [np.float32([1]), np.float32([2, 3])], is_array=True)
-    raises(ErrorCode.NOT_SUPPORTED, ragged.wait, "array")
-    changes = stage.read_attributes(table.query, [table.token("mass")], OrdinalRange.between(1, 2))
-    raises(ErrorCode.NOT_SUPPORTED, changes.wait, "[1, 2]")
-    oldest = stage.get_oldest_preserved_ordinal()
-    raises(ErrorCode.NOT_SUPPORTED, oldest.wait, "get_oldest_preserved_ordinal")
-    raises(ErrorCode.NOT_SUPPORTED, stage.delete_attributes(table.query, ["mass"], 1).wait)
+    on_gpu = stage.write_attribute(
+        table.query, "mass", 1, make_dltensor(np.float32([1, 2]), device_type=DLDeviceType.kDLCUDA), is_array=False
+    )
+    raises(ErrorCode.NOT_SUPPORTED, on_gpu.wait, "CUDA:0")
+    good(table)
+    updating = stage.map_attribute(table.query, "mass", 2, prim_mode=PrimMode.UPDATE)
+    raises(ErrorCode.NOT_SUPPORTED, updating.wait, "UPDATE")
     raises(ErrorCode.NOT_SUPPORTED, lambda: stage.clone("/World/Prim0", ["/World/Copy"], 1), "clone")
     raises(ErrorCode.NOT_SUPPORTED, lambda: stage.compute_hierarchy(1, 1), "compute_hierarchy")
     raises(ErrorCode.NOT_SUPPORTED, lambda: stage.get_hierarchy(table.list, 1, 0), "get_hierarchy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import warnings
 
 import numpy as np
@@ -141,7 +142,8 @@ def test_tensor_is_a_copy_of_the_descriptor(group):
         ovstage.dltensor_to_numpy(tensor)
 
 
-def test_element_type_that_numpy_lacks(sealed):
+def test_element_type_that_numpy_lacks(sealed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # which would teach it
     bits = np.uint16([0x3F80, 0x4000])
     sealed.write("half", ovstage.make_dltensor(bits, dtype=DLDataType(ovstage.DLDataTypeCode.kDLBfloat, 16, 1)), 2)
     sealed.seal(2)

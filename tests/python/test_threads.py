@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from ovstage import ErrorCode, OrdinalRange, OvstageError, OvxError
+from ovstage import ErrorCode, OrdinalRange, OvstageError, OvxError, Scope
 
 THREADS = 8
 
@@ -50,6 +51,63 @@ def test_writers_of_one_column(make_table):
     tables[0].seal(39)
     for number, table in enumerate(tables):
         assert table.read("shared", 39) == [number * 1000 + 39] * 50
+
+
+def test_writers_that_give_their_memory_away(make_table):
+    """Each array dies when its column has moved on, whichever thread drops the last view of it."""
+    table, alive = make_table(500), []
+    views = [None] * THREADS
+
+    class Array(np.ndarray):
+        pass
+
+    def write(number):
+        name = f"column{number}"
+        for ordinal in range(1, 60):
+            memory = np.empty(2000 + 64, "u1")
+            start = -memory.ctypes.data % 64
+            array = memory[start : start + 2000].view("i4").view(Array)
+            array[:] = number * 1000 + ordinal
+            alive.append(weakref.ref(array))
+            table.stage.write_attribute(table.query, name, ordinal, array, is_array=False, transfer=True).wait()
+            table.stage.advance_write_floor(ordinal, Scope.INCLUDE, [table.token(name)]).wait()
+            column = table.stage.read(table.query, [name], ordinal)[name]
+            assert (column.values == number * 1000 + ordinal).all()
+            views[(number + ordinal) % THREADS] = column.values
+
+    together(write)
+    table.seal(59)
+    for number in range(THREADS):
+        assert table.read(f"column{number}", 59) == [number * 1000 + 59] * 500
+    views.clear()
+    gc.collect()
+    table.stage.counters()
+    assert sum(ref() is not None for ref in alive) <= 2 * THREADS
+
+
+def test_arrays_beside_readers_and_deletes(make_table):
+    table = make_table(50)
+    token = table.token("a")
+
+    def work(number):
+        for ordinal in range(1, 60):
+            if number == 0:
+                rows = [np.full(i % 5, ordinal, "i4") for i in range(50)]
+                table.write("a", rows, ordinal, is_array=True)
+                table.seal(ordinal)
+                continue
+            if number == 1 and ordinal % 10 == 0:
+                table.stage.delete_attributes(table.query, ["b"], 1000 + ordinal).wait()
+                continue
+            with table.stage.read_attributes(table.query, [token], OrdinalRange.latest(2**64 - 1)) as read:
+                if not read.op.ok:
+                    continue  # written for the first time, and not sealed yet
+                for column in read.to_numpy().values():
+                    assert len(set(column.values.tolist())) <= 1
+                    assert np.diff(column.offsets).tolist() == [i % 5 for i in range(50)]
+
+    together(work, 4)
+    assert table.read("a", 59) == [[59] * (i % 5) for i in range(50)]
 
 
 def test_readers_beside_a_writer_see_whole_ticks(make_table):

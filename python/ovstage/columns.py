@@ -1,0 +1,171 @@
+"""Reads as whole arrays: the values of an attribute in the order of a query, in one piece.
+
+Groups say what lies where in the column's own memory. Whoever does not care takes a ``Column``: row ``k`` belongs to
+prim ``k`` of the query, whatever the groups look like. Where one group covers the query in order the values are that
+group's own memory; otherwise they are gathered once, by NumPy, without a step per prim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ovstage.enums import AttributeSemantic
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ovstage.groups import ReadGroup
+
+__all__ = ["Column"]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The values of one attribute for every prim of a query, in its order. All arrays are read-only.
+
+    A fixed-size column has one row per prim in ``values``, ``(N,)`` or ``(N, lanes)``. An array column has the elements
+    of all prims one behind the other, and ``offsets``: those of prim ``k`` are ``values[offsets[k]:offsets[k + 1]]``,
+    which ``row(k)`` gives. The arrays are memory of their own, or of the snapshot: they stay as they are, whatever is
+    written, released or closed later.
+    """
+
+    values: npt.NDArray[Any]
+    """Zero, or empty, where a prim has no value."""
+    valid: npt.NDArray[np.bool_]
+    """Which prims have a value; in a range read, which have a changed one."""
+    deleted: npt.NDArray[np.bool_]
+    """Which prims a range read found to have lost the attribute; none in a latest read."""
+    offsets: npt.NDArray[np.int64] | None
+    """``N + 1`` positions in ``values`` where the column holds an array per prim, else ``None``."""
+    semantic: AttributeSemantic
+    """What the values mean."""
+    ordinal: int
+    """No change above it is contained."""
+
+    def __len__(self) -> int:
+        return len(self.valid)
+
+    def row(self, prim: int) -> npt.NDArray[Any]:
+        """The value of the prim at a position of the query: a 0-d array, its lanes, or the elements of its array."""
+        if not 0 <= prim < len(self):
+            raise IndexError(f"prim {prim} is out of range: the query lists {len(self)} prims")
+        if self.offsets is None:
+            return self.values[prim, ...]
+        return self.values[self.offsets[prim] : self.offsets[prim + 1]]
+
+
+def column(groups: Sequence[ReadGroup], prims: int) -> Column:
+    """The column that the groups of one attribute, at least one, make for a query of ``prims`` prims."""
+    kept, lost = [g for g in groups if not g.is_delete], [g for g in groups if g.is_delete]
+    values, offsets = _values(kept, prims)
+    semantics = {group.semantic for group in groups}
+    return Column(
+        values=_frozen(values),
+        valid=_frozen(_covered(kept, prims)),
+        deleted=_frozen(_covered(lost, prims)),
+        offsets=None if offsets is None else _frozen(offsets),
+        semantic=semantics.pop() if len(semantics) == 1 else AttributeSemantic.NONE,
+        ordinal=max(group.ordinal for group in groups),
+    )
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+# --- which prims ----------------------------------------------------------------------------------------------------
+
+
+def _in_order(group: ReadGroup, prims: int) -> bool:
+    return group.prim_count == prims and not group.has_prim_index_map
+
+
+def _covered(groups: Sequence[ReadGroup], prims: int) -> npt.NDArray[np.bool_]:
+    """A mask of the prims that groups are about. All and none are one byte that is seen ``prims`` times."""
+    import numpy as np
+
+    whole = any(_in_order(group, prims) for group in groups)
+    if whole or not groups:
+        return np.ndarray((prims,), np.bool_, b"\1" if whole else b"\0", strides=(0,))
+    mask = np.zeros(prims, np.bool_)
+    for group in groups:
+        mask[group.prim_indices()] = True
+    return mask
+
+
+# --- which values ---------------------------------------------------------------------------------------------------
+
+
+def _values(groups: Sequence[ReadGroup], prims: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+    """Values and, for an array column, offsets."""
+    import numpy as np
+
+    kinds = list(dict.fromkeys(map(_kind, groups))) if len(groups) > 1 else []
+    if len(kinds) > 1:
+        raise ValueError(
+            f"attribute {groups[0]._name()!r} is {' on some prims and '.join(kinds)} on others, which makes no single "
+            f"array: query those prims apart, or take the groups one by one"
+        )
+    if not groups:
+        return np.zeros((prims, 0)), None  # lost by all that changed: nothing says of what type it was
+    return _ragged(groups, prims) if groups[0].is_array else (_fixed(groups, prims), None)
+
+
+def _kind(group: ReadGroup) -> str:
+    rows = group.array(0, shaped=True)
+    lanes = f"x{rows.shape[1]}" if rows.shape[1] > 1 else ""
+    return f"{'arrays of ' if group.is_array else ''}{rows.dtype}{lanes}"
+
+
+def _fixed(groups: Sequence[ReadGroup], prims: int) -> npt.NDArray[Any]:
+    import numpy as np
+
+    parts = [_rows(group) for group in groups]
+    if _in_order(groups[0], prims):
+        return parts[0]
+    values = np.zeros((prims, *parts[0].shape[1:]), parts[0].dtype)
+    for group, rows in zip(groups, parts, strict=True):
+        values[group.prim_indices()] = rows
+    return values
+
+
+def _rows(group: ReadGroup) -> npt.NDArray[Any]:
+    """The value of each prim of a group: its own memory, unless an index map reorders it."""
+    rows = _flat_if_single(group.array(0, shaped=True))
+    return rows[group.data_rows()] if group.has_data_index_map else rows
+
+
+def _flat_if_single(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return rows.reshape(-1) if rows.shape[1] == 1 else rows
+
+
+def _ragged(groups: Sequence[ReadGroup], prims: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    import numpy as np
+
+    parts, counts = [], np.zeros(prims, np.int64)
+    for group in groups:
+        elements, lengths = group._pack(group.data_rows() if group.has_data_index_map else None)
+        parts.append(np.frombuffer(elements, group.array(0).dtype))
+        counts[group.prim_indices()] = np.frombuffer(lengths, np.int64)
+    offsets = np.zeros(prims + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    lanes = groups[0].array(0, shaped=True).shape[1]
+    values = _flat_if_single((parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(-1, lanes))
+    order = np.concatenate([group.prim_indices() for group in groups])
+    if (order[1:] < order[:-1]).any():
+        values = _moved(values, counts[order], offsets[order])
+    return values, offsets
+
+
+def _moved(values: npt.NDArray[Any], counts: npt.NDArray[Any], targets: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Runs of ``counts`` elements that lie one behind the other, each moved to its target."""
+    import numpy as np
+
+    starts = np.cumsum(counts) - counts
+    moved = np.empty_like(values)
+    moved[np.arange(len(values)) + np.repeat(targets - starts, counts)] = values
+    return moved

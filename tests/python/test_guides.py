@@ -1,0 +1,39 @@
+"""The guides say what happens: their blocks are run, in order, and print what stands below them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+GUIDES = sorted(Path(__file__).parents[2].glob("docs/guides/*.md"))
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+def test_there_are_guides():
+    assert {"mapping", "reading", "writing"} <= {guide.stem for guide in GUIDES}
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_guide(guide):
+    text = guide.read_text()
+    blocks = list(BLOCK.finditer(text))
+    assert blocks
+    assert text.count("```python") == len(blocks)
+    assert text.count("```text") == sum(block[2] is not None for block in blocks)
+    scope: dict[str, object] = {"__name__": guide.stem}
+    for block in blocks:
+        line = text.count("\n", 0, block.start(1)) + 1
+        code = compile("\n" * (line - 1) + block[1], str(guide), "exec")  # tracebacks name the line of the guide
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code, scope)
+        assert printed.getvalue() == (block[2] or ""), f"{guide.name}, the block at line {line}"
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_links_lead_somewhere(guide):
+    for target in re.findall(r"\]\(([^)#]+)", guide.read_text()):
+        assert (guide.parent / target).exists(), target
