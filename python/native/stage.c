@@ -430,6 +430,16 @@ static PyObject* stage_counters(PyObject* object, PyObject* unused) {
   return status == OVSTAGE_OK ? counters_dict(&counters) : raise_library_error(status);
 }
 
+static PyObject* stage_keep_history(PyObject* object, PyObject* argument) {
+  Stage* self = (Stage*)object;
+  uint64_t ordinals;
+  if (!stage_begin(self, "keep_history") || !guard_uint64(argument, "ordinals", &ordinals)) return NULL;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = native.go->keep_history(self->instance, ordinals));
+  if (status != OVSTAGE_OK) return raise_library_error(status);
+  Py_RETURN_NONE;
+}
+
 /* ---- The type ---------------------------------------------------------------------------------------------------- */
 
 static PyMethodDef stage_methods[] = {
@@ -520,6 +530,8 @@ static PyMethodDef stage_methods[] = {
     {"_list_count", stage_list_count, METH_O, "_list_count($self, path_list, /)\n--\n\nThe number of paths."},
     {"_list_paths", stage_list_paths, METH_O, "_list_paths($self, path_list, /)\n--\n\nThe path handles."},
 
+    {"_keep_history", stage_keep_history, METH_O,
+     "_keep_history($self, ordinals, /)\n--\n\nKeep values readable as of this many sealed ordinals."},
     {"counters", stage_counters, METH_NOARGS,
      "counters($self)\n--\n\nWhat is alive and what was done, by name. Each live_ number is 0 once everything was "
      "given back."},

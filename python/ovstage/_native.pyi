@@ -132,6 +132,7 @@ class Stage:
 
     # --- counters
     def counters(self) -> dict[str, int]: ...
+    def _keep_history(self, ordinals: SupportsIndex, /) -> None: ...
 
 @final
 class Operation:

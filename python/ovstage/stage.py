@@ -65,6 +65,7 @@ class Stage(native.Stage):
         self._path_list_refs: dict[int, References] = {}
         self._process = os.getpid()
         if config is not None:
+            history = guard.uint64(config.history_ordinals, "history_ordinals")
             native.initialize(config.hierarchy_model())
             self._configured = True
         try:
@@ -72,6 +73,8 @@ class Stage(native.Stage):
         except BaseException:
             self._forget_config()
             raise
+        if config is not None:
+            self._keep_history(history)
 
     @staticmethod
     def get_version() -> tuple[int, int, int]:

@@ -30,9 +30,14 @@ class StageConfig:
 
     ``runtime_default_hierarchy_computation_model`` is shared by the whole process: a stage that asks for another model
     than a live one is refused with ``INVALID_ARGUMENT``.
+
+    ``history_ordinals`` belongs to the stage: values stay readable as of the last so many sealed ordinals, N with
+    ``floor - history_ordinals < N <= floor``. 0 and 1 keep the newest sealed values only. Each kept state of a column
+    costs a buffer of its own.
     """
 
     runtime_default_hierarchy_computation_model: HierarchyComputationModel | int | None = None
+    history_ordinals: int = 0
 
     def hierarchy_model(self) -> int | None:
         """The model to ask the process for, judged: ``INVALID`` and numbers that are no model are a ``ValueError``."""
