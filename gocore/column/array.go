@@ -52,7 +52,7 @@ func (c *Column) room(target memory.Block, records []record, arena Arena, live f
 	for _, r := range records {
 		need += aligned(r.arena.Used)
 	}
-	if need == 0 || arena.Block.Valid() && aligned(arena.Used)+need <= arena.Block.Capacity() {
+	if arena.Block.Valid() && (need == 0 || aligned(arena.Used)+need <= arena.Block.Capacity()) {
 		arena.Block.Retain()
 		return arena, false, nil
 	}

@@ -145,7 +145,17 @@ func TestMapArrays(t *testing.T) {
 	}
 	_, _, err := f.Map(q, MapDesc{Attribute: f.token("x")}, 3)
 	require.NotNil(t, err)
-	assert.Contains(t, err.Text, "float32[]")
+	assert.Contains(t, err.Text, "element_sizes")
+}
+
+func TestEmptyArraysAreValues(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a", "/a", "/b")
+	require.Nil(t, f.tryWrite(q, "x", 1, ragged([]float32{}, []float32{}, []float32{})))
+	f.seal(1)
+	g := f.group(q, "x", 1)
+	assert.True(t, g.Data.Valid())
+	assert.Equal(t, [][]float32{{}, {}, {}}, arrays(g))
 }
 
 // Random array writes, deletes, maps and seals, compared with a plain model.

@@ -19,6 +19,7 @@ func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uin
 	if err != nil {
 		return 0, err
 	}
+	names = s.storedAll(names)
 	for _, name := range names {
 		if err := s.checkTarget("deleted", name, ordinal); err != nil {
 			return 0, err

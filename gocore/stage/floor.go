@@ -26,6 +26,7 @@ func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token
 	if err := s.checkNames("attributes", names); err != nil {
 		return 0, err
 	}
+	names = s.storedAll(names)
 	switch {
 	case scope == All || scope == Exclude && len(names) == 0:
 		s.floor = max(s.floor, ordinal)
@@ -112,7 +113,7 @@ func (s *Stage) AttributeFloor(name pathdict.Token) (OrdinalQueryID, uint64, *Er
 	if err := s.checkNames("attribute", []pathdict.Token{name}); err != nil {
 		return 0, 0, err
 	}
-	return s.answer(s.floorOf(s.attributes[name]))
+	return s.answer(s.floorOf(s.attributes[s.stored(name)]))
 }
 
 func (s *Stage) answer(ordinal uint64) (OrdinalQueryID, uint64, *Error) {

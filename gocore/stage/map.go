@@ -94,6 +94,7 @@ func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, *E
 
 // judgeMap refuses what can't be mapped and finds the schema.
 func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *Error) {
+	desc.Attribute = s.stored(desc.Attribute)
 	e := entry{name: desc.Attribute, prims: q.Prims}
 	if err := s.checkTarget("mapped", desc.Attribute, ordinal); err != nil {
 		return e, err
@@ -126,6 +127,9 @@ func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *E
 	if desc.Mode == Update {
 		return e, errorf(NotSupported, "attribute %q: prim_mode UPDATE is not supported for maps by this version; map the prims that exist", name)
 	}
+	if array, carried := s.kind(q, desc.Attribute); carried && array && !desc.HasSizes {
+		return e, errorf(InvalidArgument, "attribute %q is an array column: pass element_sizes, one number of elements per prim", name)
+	}
 	var err *Error
 	if e.column, err = s.columnFor(desc.Attribute, q.Prims, e.schema, ordinal); err != nil {
 		return e, err
@@ -144,6 +148,18 @@ func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
 		total += n * uint64(dtype.Size())
 	}
 	return nil
+}
+
+// kind tells whether the prims carry arrays under a name, and whether they carry it at all.
+func (s *Stage) kind(q query.Query, name pathdict.Token) (array, carried bool) {
+	if a := s.attributes[name]; a != nil {
+		for _, c := range a.columns {
+			if found, err := c.carried(q.Prims); err == nil && found {
+				return c.Schema().Array, true
+			}
+		}
+	}
+	return false, false
 }
 
 // existingDType is the dtype on which the query's prims agree.

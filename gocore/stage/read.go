@@ -74,9 +74,13 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 		case r.HasStart:
 			collect = s.changed
 		}
-		if err := collect(snapshot, q, name, r); err != nil {
+		from := len(snapshot.groups)
+		if err := collect(snapshot, q, s.stored(name), r); err != nil {
 			snapshot.drop(s.dict)
 			return 0, 0, err
+		}
+		for k := range snapshot.groups[from:] {
+			snapshot.groups[from+k].Attribute = name
 		}
 	}
 	rid := ReadID(s.nextID())

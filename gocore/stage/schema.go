@@ -68,3 +68,25 @@ func accepts(have, schema column.Schema) bool {
 	return have.DType == schema.DType && have.Array == schema.Array &&
 		(have.Semantic == schema.Semantic || have.Semantic == 0 || schema.Semantic == 0)
 }
+
+// aliases are second names of stored columns, as the interface has them.
+var aliases = map[string]string{"omni:fabric:localMatrix": "omni:xform"}
+
+// stored returns the name under which the column of an attribute is kept.
+func (s *Stage) stored(name pathdict.Token) pathdict.Token {
+	if target, ok := aliases[s.text(name)]; ok {
+		if token, err := s.dict.Token(target); err == nil {
+			return token
+		}
+	}
+	return name
+}
+
+// storedAll is stored for a list of names.
+func (s *Stage) storedAll(names []pathdict.Token) []pathdict.Token {
+	stored := make([]pathdict.Token, len(names))
+	for i, name := range names {
+		stored[i] = s.stored(name)
+	}
+	return stored
+}

@@ -46,7 +46,8 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 			return 0, err
 		}
 		if slices.ContainsFunc(entries, func(o entry) bool { return o.name == e.name }) {
-			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch; write each attribute once", s.text(e.name))
+			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
+				s.text(e.name))
 		}
 		entries = append(entries, e)
 	}
@@ -108,8 +109,8 @@ func (e *entry) release() {
 
 // judge refuses what can't be written and finds the column. It changes nothing.
 func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry, *Error) {
-	e := entry{name: w.Attribute, prims: q.Prims}
-	if err := s.checkTarget("written", w.Attribute, ordinal); err != nil {
+	e := entry{name: s.stored(w.Attribute), prims: q.Prims}
+	if err := s.checkTarget("written", e.name, ordinal); err != nil {
 		return e, err
 	}
 	p := &w.Payload

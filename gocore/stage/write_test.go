@@ -301,3 +301,19 @@ func TestOwnedMemoryIsTakenOver(t *testing.T) {
 	f.seal(4)
 	assert.Equal(t, []float32{10, 22}, f.floats(q, "x", 4))
 }
+
+func TestAliasNamesTheSameColumn(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a")
+	local, xform := f.token("omni:fabric:localMatrix"), f.token("omni:xform")
+	_, err := f.Write(q, []Write{{local, payload(float3Type, many(1))}, {xform, payload(float3Type, many(2))}}, 1, Upsert)
+	require.NotNil(t, err)
+	assert.Contains(t, err.Text, "alias")
+	f.write(q, "omni:fabric:localMatrix", 1, one(1))
+	f.seal(1)
+	assert.Equal(t, many(1), f.read(q, "omni:xform", 1))
+	assert.Equal(t, local, f.group(q, "omni:fabric:localMatrix", 1).Attribute)
+	require.Nil(t, f.delete(q, 2, "omni:xform"))
+	f.seal(2)
+	assert.Empty(t, f.groups(q, "omni:fabric:localMatrix", 2))
+}
