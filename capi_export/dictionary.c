@@ -5,6 +5,7 @@
  * the time; calls between two dictionaries find the gate closed. Texts of errors belong to the caller, hence one malloc
  * each.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,13 @@ static R success(void) { return (R){OVX_API_SUCCESS, {NULL, 0}}; }
 static R refuse(const char* text) {
   char* copy = strdup(text);
   return (R){OVX_API_ERROR, {copy, copy != NULL ? strlen(copy) : 0}};
+}
+
+static R refuse_excess(size_t path, size_t tokens) {
+  char text[128];
+  (void)snprintf(text, sizeof text, "num_tokens_per_path[%zu] is %zu, with which the paths have more tokens than memory holds",
+                 path, tokens);
+  return refuse(text);
 }
 
 /* Enters; answers false with `result` set when the call is over. */
@@ -47,7 +55,11 @@ static R answer(ovx_string_t error) {
 /* An array that is NULL although it has entries - `what` is a sentence about it - or has more than there can be. */
 static bool missing(const void* array, size_t count, const char* what, R* result) {
   if (count == 0 || (array != NULL && count <= OV_MOST_ENTRIES)) return false;
-  *result = leave(refuse(array == NULL ? what : "an array is given more entries than memory holds"));
+  char text[160];
+  if (array != NULL)
+    (void)snprintf(text, sizeof text, "%.*s is given %zu entries, more than memory holds; expected at most %zu",
+                   (int)strcspn(what, " "), what, count, (size_t)OV_MOST_ENTRIES);
+  *result = leave(refuse(array == NULL ? what : text));
   return true;
 }
 
@@ -78,7 +90,7 @@ static R create_paths_from_tokens(C c, const ovx_token_t* tokens, const size_t* 
   size_t total = 0;
   for (size_t i = 0; i < num_paths; i++)
     if (__builtin_add_overflow(total, counts[i], &total) || total > SIZE_MAX / sizeof *tokens)
-      return leave(refuse("num_tokens_per_path adds up to more tokens than fit into memory"));
+      return leave(refuse_excess(i, counts[i]));
   if (missing(tokens, total, "tokens_per_path must not be NULL when a path has tokens", &result)) return result;
   return answer(ovgoPathsFromTokens(ARRAY(ovx_token_t, tokens, total), total, ARRAY(size_t, counts, num_paths),
                                     num_paths, ARRAY(ovx_primpath_t, out_prim_paths, num_paths)));

@@ -56,8 +56,12 @@ static void lay_out(DLTensor* out, const DLTensor* tensor, int64_t* axes) {
   };
 }
 
-/* NULL: out of memory. The caller lays the tensor out, which form it has is not known here. */
+enum { MOST_AXES = 64 };
+
+/* NULL: out of memory, or no tensor that can be exported. The caller lays the tensor out, which form it has is not known
+ * here. */
 static export* begin(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor) {
+  if (tensor->ndim < 0 || tensor->ndim > MOST_AXES || (tensor->ndim > 0 && tensor->shape == NULL)) return NULL;
   export* e = malloc(sizeof *e + 2 * ((size_t)tensor->ndim + 1) * sizeof(int64_t));
   if (e == NULL) return NULL;
   e->block = block;

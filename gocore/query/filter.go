@@ -33,7 +33,7 @@ func (op FilterOp) String() string {
 	if int(op) < len(filterOps) {
 		return filterOps[op]
 	}
-	return fmt.Sprintf("operator %d", uint32(op))
+	return fmt.Sprintf("operator %d", int32(op))
 }
 
 // Orders reports whether the operator is one of LT, LE, GT, GE.

@@ -21,12 +21,12 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *
 	for _, c := range a.columns {
 		b, err := c.bindings.Of(c.Column, q.Prims)
 		if err != nil {
-			return wrap(err, "attribute %q", s.text(name))
+			return wrap(err, "attribute %q", s.quoted(name))
 		}
 		rows := b.Rows()
 		if unsealed, first := c.UnsealedIn(r.Start, r.End); rows.Any(unsealed) {
 			return errorf(WriteFloorViolation, "attribute %q changes at ordinal %d, which is not sealed, the write floor is %d; "+
-				"end the range at the floor, or advance the floor first", s.text(name), first, floor)
+				"end the range at the floor, or advance the floor first", s.quoted(name), first, floor)
 		}
 		in, after, last := c.Changed(r.Start, r.End)
 		if !rows.Any(in) {
@@ -38,7 +38,7 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *
 			}
 		}
 		if err := s.addChanged(to, q, a, c, b, in, r.End, last, floor, generation); err != nil {
-			return wrap(err, "attribute %q", s.text(name))
+			return wrap(err, "attribute %q", s.quoted(name))
 		}
 	}
 	return nil

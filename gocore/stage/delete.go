@@ -59,7 +59,7 @@ func (s *Stage) doom(prims *pathdict.List, names []pathdict.Token, ordinal uint6
 		for _, c := range a.columns {
 			rows, err := c.holding(prims, ordinal)
 			if err != nil {
-				return found, wrap(err, "attribute %q", s.text(name))
+				return found, wrap(err, "attribute %q", s.quoted(name))
 			}
 			if rows.Len() == 0 {
 				continue

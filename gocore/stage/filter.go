@@ -46,10 +46,8 @@ func (s *Stage) QueryFilter(predicates []Predicate, attrs []pathdict.Token) (Que
 
 // filter lists the prims that meet every predicate.
 func (s *Stage) filter(predicates []Predicate) ([]uint32, *Error) {
-	if len(predicates) == 0 {
-		return s.prims.all(), nil
-	}
-	var all selection
+	all := s.prims.nobody()
+	s.prims.addAll(all)
 	for i := range predicates {
 		if err := s.checkNames("predicate attribute", []pathdict.Token{predicates[i].Attribute}); err != nil {
 			return nil, err
@@ -60,9 +58,8 @@ func (s *Stage) filter(predicates []Predicate) ([]uint32, *Error) {
 			return nil, err
 		}
 		for k := range all {
-			one[k] &= all[k]
+			all[k] &= one[k]
 		}
-		all = one
 	}
 	return s.prims.list(all), nil
 }
@@ -113,7 +110,7 @@ func (s *Stage) match(to selection, p *Predicate) *Error {
 func (s *Stage) matchPaths(p *Predicate, found func(path uint32)) *Error {
 	paths := make([]pathdict.Path, len(p.Values))
 	if err := s.dict.LookupPaths(p.Values, paths); err != nil {
-		return wrap(err, "attribute %q, values", s.text(p.Attribute))
+		return wrap(err, "attribute %q, values", s.quoted(p.Attribute))
 	}
 	for _, path := range paths {
 		if index, known := s.dict.Index(path); known {
@@ -182,7 +179,7 @@ func (s *Stage) matchTokens(to selection, p *Predicate) *Error {
 	}
 	tokens, err := s.postings(a)
 	if err != nil {
-		return wrap(err, "attribute %q", s.text(p.Attribute))
+		return wrap(err, "attribute %q", s.quoted(p.Attribute))
 	}
 	for _, text := range p.Values {
 		token, known := s.dict.LookupToken(text)
@@ -209,7 +206,7 @@ func (s *Stage) matchValues(to selection, p *Predicate) *Error {
 		case p.Op == query.In && s.holdsTokens(a, schema):
 			tokens = true
 		case schema.Array || !query.Comparable(schema.DType) || s.holdsTokens(a, schema):
-			return errorf(NotSupported, "attribute %q holds %s, which %s can't compare; %s", s.text(p.Attribute), schema, p.Op, supported)
+			return errorf(NotSupported, "attribute %q holds %s, which %s can't compare; %s", s.quoted(p.Attribute), schema, p.Op, supported)
 		default:
 			if err := s.matchNumbers(to, p, c, alive); err != nil {
 				return err
@@ -243,7 +240,7 @@ func (s *Stage) matchNumbers(to selection, p *Predicate, c *bound, alive column.
 		})
 	}
 	if err != nil {
-		return wrap(err, "attribute %q", s.text(p.Attribute))
+		return wrap(err, "attribute %q", s.quoted(p.Attribute))
 	}
 	return nil
 }

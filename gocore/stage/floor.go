@@ -23,7 +23,7 @@ func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token
 		return 0, err
 	}
 	defer s.mu.Unlock()
-	if err := s.checkNames("attributes", names); err != nil {
+	if err := s.checkNames("desc.attributes", names); err != nil {
 		return 0, err
 	}
 	names = s.storedAll(names)
@@ -42,7 +42,7 @@ func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token
 			}
 		}
 	default:
-		return 0, errorf(InvalidArgument, "scope %d is not one of ALL (0), INCLUDE (1), EXCLUDE (2)", scope)
+		return 0, errorf(InvalidArgument, "desc.scope %d is not one of ALL (0), INCLUDE (1), EXCLUDE (2)", int32(scope))
 	}
 	s.seal()
 	return s.succeed(), nil

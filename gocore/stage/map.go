@@ -82,7 +82,7 @@ func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, *E
 			g.block, err = s.prefill(q, e, ordinal, desc.Initial)
 		}
 		if err != nil {
-			return 0, 0, wrap(err, "attribute %q", s.text(desc.Attribute))
+			return 0, 0, wrap(err, "attribute %q", s.quoted(desc.Attribute))
 		}
 		m.group = g
 	}
@@ -99,13 +99,13 @@ func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *E
 	if err := s.checkTarget("mapped", desc.Attribute, ordinal); err != nil {
 		return e, err
 	}
-	name := s.text(desc.Attribute)
+	name := s.quoted(desc.Attribute)
 	if desc.HasSizes && len(desc.ElementSizes) != q.Prims.Len() {
 		return e, errorf(InvalidArgument, "attribute %q: element_sizes has %d entries, but the query lists %d prims; pass one per prim",
 			name, len(desc.ElementSizes), q.Prims.Len())
 	}
 	if desc.Initial > Discard {
-		return e, errorf(InvalidArgument, "attribute %q: initial is %d, expected 0 (current), 1 (zero) or 2 (discard)", name, desc.Initial)
+		return e, errorf(InvalidArgument, "attribute %q: initial is %d, expected 0 (current), 1 (zero) or 2 (discard)", name, int32(desc.Initial))
 	}
 	e.schema = column.Schema{DType: desc.DType, Array: desc.HasSizes, Semantic: desc.Semantic}
 	if desc.DType == (tensor.DType{}) {
@@ -329,7 +329,7 @@ func (s *Stage) commit(m *session, adopt bool) *Error {
 	}
 	block, failure := m.group.surrender(adopt)
 	if failure != nil {
-		return wrap(failure, "attribute %q", s.text(e.name))
+		return wrap(failure, "attribute %q", s.quoted(e.name))
 	}
 	e.block = block
 	if e.schema.Array {

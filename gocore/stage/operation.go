@@ -13,8 +13,36 @@ type OpLog struct {
 // NewOpLog returns a log with words of its own.
 func NewOpLog() *OpLog { return &OpLog{new(uint64), new(uint64)} }
 
-// maxFailed bounds the failures on record for clients that never ask; the oldest go first.
-const maxFailed = 4096
+// For clients that never release a failed operation: the newest maxTexts failures keep their texts, the newest maxFailed
+// are known as failures. Older ones are forgotten.
+const (
+	maxTexts  = 4096
+	maxFailed = 1 << 20
+)
+
+// failures are the finished operations that failed, until they are forgotten.
+type failures struct {
+	errors map[uint64]*Error
+	order  []uint64 // by age; may name some that were forgotten
+	texts  int      // order[:texts] have lost their texts
+}
+
+// add records a failure.
+func (f *failures) add(op uint64, err *Error) {
+	f.errors[op] = err
+	f.order = append(f.order, op)
+	if oldest := f.order[f.texts]; len(f.order)-f.texts > maxTexts {
+		if lost, ok := f.errors[oldest]; ok {
+			f.errors[oldest] = errorf(lost.Code, "operation %d failed; its text is no longer kept, release operations sooner", oldest)
+		}
+		f.texts++
+	}
+	if len(f.order) > maxFailed {
+		delete(f.errors, f.order[0])
+		f.order = f.order[1:]
+		f.texts--
+	}
+}
 
 // succeed numbers an operation that has run.
 func (s *Stage) succeed() uint64 { return atomic.AddUint64(s.ops.Issued, 1) }
@@ -22,15 +50,8 @@ func (s *Stage) succeed() uint64 { return atomic.AddUint64(s.ops.Issued, 1) }
 // fail numbers an operation that was accepted and then failed.
 func (s *Stage) fail(err *Error) uint64 {
 	op := s.succeed()
-	s.failed[op] = err
-	if len(s.failed) > maxFailed {
-		oldest := op
-		for id := range s.failed {
-			oldest = min(oldest, id)
-		}
-		delete(s.failed, oldest)
-	}
-	atomic.StoreUint64(s.ops.Failed, uint64(len(s.failed)))
+	s.failed.add(op, err)
+	atomic.StoreUint64(s.ops.Failed, uint64(len(s.failed.errors)))
 	return op
 }
 
@@ -38,7 +59,7 @@ func (s *Stage) fail(err *Error) uint64 {
 func (s *Stage) OpError(op uint64) (*Error, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err, ok := s.failed[op]
+	err, ok := s.failed.errors[op]
 	return err, ok
 }
 
@@ -46,6 +67,6 @@ func (s *Stage) OpError(op uint64) (*Error, bool) {
 func (s *Stage) ForgetOp(op uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.failed, op)
-	atomic.StoreUint64(s.ops.Failed, uint64(len(s.failed)))
+	delete(s.failed.errors, op)
+	atomic.StoreUint64(s.ops.Failed, uint64(len(s.failed.errors)))
 }

@@ -245,14 +245,3 @@ func (p *prims) sort(list []uint32) {
 		slices.SortFunc(list, created)
 	}
 }
-
-// all returns every prim in the order of creation.
-func (p *prims) all() []uint32 {
-	list := make([]uint32, 0, p.count())
-	for _, path := range p.order {
-		if path != vacant {
-			list = append(list, path)
-		}
-	}
-	return list
-}

@@ -59,7 +59,7 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 	if r.HasStart && r.Start > r.End {
 		return 0, 0, errorf(InvalidArgument, "range: start ordinal %d is above end ordinal %d", r.Start, r.End)
 	}
-	if err := s.checkNames("attributes", names); err != nil {
+	if err := s.checkNames("attrs", names); err != nil {
 		return 0, 0, err
 	}
 	snapshot := &read{}
@@ -101,19 +101,19 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) 
 	for _, c := range a.columns {
 		b, err := c.bindings.Of(c.Column, q.Prims)
 		if err != nil {
-			return wrap(err, "attribute %q", s.text(name))
+			return wrap(err, "attribute %q", s.quoted(name))
 		}
 		plan, err := b.Plan(c.Column)
 		if err != nil {
-			return wrap(err, "attribute %q", s.text(name))
+			return wrap(err, "attribute %q", s.quoted(name))
 		}
 		if row, at, found := c.FirstUnsealed(a.unserved(c, plan.Pending), r.End); found {
 			return errorf(WriteFloorViolation,
 				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
-				s.text(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
+				s.quoted(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
 		}
 		if err := s.serve(to, q, a, c, b, plan, r.End, floor, generation); err != nil {
-			return wrap(err, "attribute %q", s.text(name))
+			return wrap(err, "attribute %q", s.quoted(name))
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (s *Stage) settle(a *attribute) (floor, generation uint64, err *Error) {
 	floor = s.floorOf(a)
 	for _, c := range a.columns {
 		if err := c.Seal(floor); err != nil {
-			return 0, 0, wrap(err, "attribute %q", s.text(a.name))
+			return 0, 0, wrap(err, "attribute %q", s.quoted(a.name))
 		}
 		generation += c.Sealed().Generation()
 	}

@@ -29,17 +29,17 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 		}
 		carried, err := c.carried(prims)
 		if err != nil {
-			return nil, wrap(err, "attribute %q", s.text(name))
+			return nil, wrap(err, "attribute %q", s.quoted(name))
 		}
 		if carried {
 			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s; delete the attribute first to change its schema",
-				s.text(name), schema, c.Schema())
+				s.quoted(name), schema, c.Schema())
 		}
 		if rows, err := c.rowsOf(prims); err != nil {
-			return nil, wrap(err, "attribute %q", s.text(name))
+			return nil, wrap(err, "attribute %q", s.quoted(name))
 		} else if c.Above(rows, ordinal) {
 			return nil, errorf(InvalidArgument, "attribute %q: %s at ordinal %d lies below a delete of the %s; write it above the delete",
-				s.text(name), schema, ordinal, c.Schema())
+				s.quoted(name), schema, ordinal, c.Schema())
 		}
 	}
 	return fits, nil

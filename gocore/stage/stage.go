@@ -14,7 +14,9 @@
 package stage
 
 import (
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
@@ -30,7 +32,6 @@ type Stage struct {
 
 	mu         sync.Mutex // guards everything below; taken before the dictionary's own lock, never after
 	closed     bool
-	lastID     uint64 // handles of every kind come from this counter, so that none is mistaken for another
 	floor      uint64 // the global write floor
 	history    uint64 // sealed ordinals whose values stay readable; 0 and 1 = the newest
 	attributes map[pathdict.Token]*attribute
@@ -41,12 +42,12 @@ type Stage struct {
 	maps       map[MapID]*session
 	aborted    []MapID // the sessions aborted last
 	ordinals   map[OrdinalQueryID]uint64
-	failed     map[uint64]*Error // finished operations that failed, until they are forgotten
-	resolved   uint64            // list positions looked up one by one
-	adopted    uint64            // map commits that needed no copy
+	failed     failures
+	resolved   uint64 // list positions looked up one by one
+	adopted    uint64 // map commits that needed no copy
 }
 
-// Handles. Zero is never one; values are never reused within a stage.
+// Handles. Zero is never one; values are never reused within a process.
 type (
 	QueryID        uint64
 	ReadID         uint64
@@ -87,7 +88,7 @@ func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
 		reads:      map[ReadID]*read{},
 		maps:       map[MapID]*session{},
 		ordinals:   map[OrdinalQueryID]uint64{},
-		failed:     map[uint64]*Error{},
+		failed:     failures{errors: map[uint64]*Error{}},
 	}
 }
 
@@ -129,10 +130,10 @@ func (s *Stage) lock() *Error {
 	return nil
 }
 
-func (s *Stage) nextID() uint64 {
-	s.lastID++
-	return s.lastID
-}
+// handles numbers the handles of every kind and of every stage of the process, so that none is mistaken for another's.
+var handles atomic.Uint64
+
+func (s *Stage) nextID() uint64 { return handles.Add(1) }
 
 // known returns the attribute of that name, which it creates if need be.
 func (s *Stage) known(name pathdict.Token) *attribute {
@@ -152,9 +153,19 @@ func (s *Stage) floorOf(a *attribute) uint64 {
 	return max(s.floor, a.floor)
 }
 
-// text is an attribute's name for error texts.
+// text is an attribute's name.
 func (s *Stage) text(name pathdict.Token) string {
 	text, _ := s.dict.TokenString(name)
+	return text
+}
+
+// quoted is an attribute's name for error texts, cut where it is long.
+func (s *Stage) quoted(name pathdict.Token) string {
+	const most = 200
+	text := s.text(name)
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
 	return text
 }
 

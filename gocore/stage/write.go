@@ -47,7 +47,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 		}
 		if slices.ContainsFunc(entries, func(o entry) bool { return o.name == e.name }) {
 			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
-				s.text(e.name))
+				s.quoted(e.name))
 		}
 		entries = append(entries, e)
 	}
@@ -114,7 +114,7 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		return e, err
 	}
 	p := &w.Payload
-	name := s.text(w.Attribute)
+	name := s.quoted(w.Attribute)
 	switch {
 	case len(p.Views) == 0:
 		return e, errorf(InvalidArgument, "attribute %q: tensor_count is 0; pass at least one tensor", name)
@@ -161,7 +161,7 @@ func (s *Stage) apply(entries []entry, ordinal uint64, mode Mode) *Error {
 	}
 	for i := range entries {
 		if err := entries[i].adopt(ordinal); err != nil {
-			return wrap(err, "attribute %q", s.text(entries[i].name))
+			return wrap(err, "attribute %q", s.quoted(entries[i].name))
 		}
 	}
 	for _, e := range entries {
@@ -184,7 +184,7 @@ func (s *Stage) copyIn(entries []entry, ordinal uint64, mode Mode) *Error {
 			continue
 		}
 		if err := e.makeRoom(); err != nil {
-			return wrap(err, "attribute %q", s.text(e.name))
+			return wrap(err, "attribute %q", s.quoted(e.name))
 		}
 		total += e.block.Size() + e.arena.Block.Size()
 	}
@@ -206,7 +206,7 @@ func (s *Stage) fillUnlocked(entries []entry) *Error {
 func (s *Stage) fill(entries []entry) *Error {
 	for i := range entries {
 		if err := entries[i].fill(); err != nil {
-			return wrap(err, "attribute %q", s.text(entries[i].name))
+			return wrap(err, "attribute %q", s.quoted(entries[i].name))
 		}
 	}
 	return nil
@@ -320,7 +320,7 @@ func (s *Stage) bind(e *entry) *Error {
 	}
 	b, added, err := e.column.bindings.Grow(e.column.Column, e.prims)
 	if err != nil {
-		return wrap(err, "attribute %q", s.text(e.name))
+		return wrap(err, "attribute %q", s.quoted(e.name))
 	}
 	e.rows, e.added = b.Rows(), added
 	return nil
@@ -367,7 +367,7 @@ func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 		}
 		return nil
 	}
-	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1), UPDATE (2)", mode)
+	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1), UPDATE (2)", int32(mode))
 }
 
 // checkTarget refuses names that can't be written and ordinals that are sealed.
@@ -384,7 +384,7 @@ func (s *Stage) checkTarget(verb string, name pathdict.Token, ordinal uint64) *E
 func (s *Stage) checkFloor(name pathdict.Token, ordinal uint64) *Error {
 	if floor := s.floorOf(s.attributes[name]); ordinal <= floor {
 		return errorf(WriteFloorViolation, "attribute %q: ordinal %d is sealed, the write floor is %d; use an ordinal above it",
-			s.text(name), ordinal, floor)
+			s.quoted(name), ordinal, floor)
 	}
 	return nil
 }

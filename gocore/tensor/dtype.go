@@ -102,7 +102,7 @@ func (t DType) Check() error {
 		return unsupported("dtype %s has %d lanes: lanes must be in [1, %d]", t, t.Lanes, MaxLanes)
 	case int(t.Code) >= len(families):
 		return unsupported("dtype code %d (%d bits) is unknown: expected an integer, float, bfloat, complex, bool or float8 code", t.Code, t.Bits)
-	case t.Bits%8 != 0 || t.Code >= Float6E2M3FN:
+	case t.Bits < 8 || t.Code >= Float6E2M3FN:
 		return unsupported("dtype %s has elements smaller than a byte, which columns do not store: convert it to a byte-sized type first", t)
 	case t.Code == OpaqueHandle:
 		return unsupported("dtype %s holds handles of another library, which columns do not store", t)

@@ -150,11 +150,16 @@ func (v View) CheckExtents() error {
 		}
 	}
 	first := sum(uint64(uintptr(v.Data)), v.ByteOffset)
-	if first == math.MaxUint64 || sum(first, after) == math.MaxUint64 || before > first {
-		return invalid("byte_offset %d with strides %v over shape %v of %s leaves the address space", v.ByteOffset, v.Strides, v.Shape, v.DType)
+	if sum(first, after) > addressSpace || before > first {
+		return invalid("data %p with byte_offset %d, strides %v and shape %v of %s leaves the address space; strides count elements, not bytes",
+			v.Data, v.ByteOffset, v.Strides, v.Shape, v.DType)
 	}
 	return nil
 }
+
+// addressSpace is the end of what a process can address: 47 bits on x86-64 and 48 on AArch64, 57 where the processor has
+// five levels of page tables. A read beyond it is a fault that can't be recovered from.
+const addressSpace = 1 << 56
 
 // product and sum saturate, so that a chain of them needs one comparison at its end.
 func product(a, b uint64) uint64 {

@@ -118,6 +118,8 @@ func TestCheckExtents(t *testing.T) {
 			ErrInvalid, "further"},
 		{"strides cancel out", View{Data: data, DType: DType{UInt, 8, 1}, Shape: []int64{2, 2}, Strides: []int64{top - 8, -(top - 8)}},
 			ErrInvalid, "leaves the address space"},
+		{"strides beyond what a process can address", View{Data: data, DType: float3, Shape: []int64{3}, Strides: []int64{1 << 54}},
+			ErrInvalid, "leaves the address space"},
 		{"offset overflows", View{Data: data, DType: float3, Shape: []int64{1}, ByteOffset: math.MaxUint64}, ErrInvalid, "byte_offset"},
 		{"before address 0", View{Data: data, DType: DType{UInt, 8, 1}, Shape: []int64{2}, Strides: []int64{-top}}, ErrInvalid, "address space"},
 	} {

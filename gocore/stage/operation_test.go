@@ -1,0 +1,50 @@
+package stage
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A failure stays a failure when a client that never releases piles up others; only its text is let go.
+func TestOldFailuresStayFailures(t *testing.T) {
+	f := newFixture(t)
+	var failed []uint64
+	f.mu.Lock()
+	for range maxTexts + 10 {
+		failed = append(failed, f.fail(errorf(WriteFloorViolation, "why")))
+	}
+	f.mu.Unlock()
+	oldest, ok := f.OpError(failed[0])
+	require.True(t, ok)
+	assert.Equal(t, WriteFloorViolation, oldest.Code)
+	assert.Contains(t, oldest.Text, "no longer kept")
+	newest, ok := f.OpError(failed[len(failed)-1])
+	require.True(t, ok)
+	assert.Equal(t, "why", newest.Text)
+	f.ForgetOp(failed[0])
+	_, ok = f.OpError(failed[0])
+	assert.False(t, ok)
+}
+
+// A handle of one stage means nothing to another.
+func TestHandlesBelongToTheirStage(t *testing.T) {
+	a, b := newFixture(t), newFixture(t)
+	theirs := b.query("/b")
+	a.query("/a")
+	err := a.tryWrite(theirs, "x", 1, scalars(1))
+	require.NotNil(t, err)
+	assert.Equal(t, InvalidHandle, err.Code)
+}
+
+func TestLongNamesAreCutInTexts(t *testing.T) {
+	f := newFixture(t)
+	name := make([]byte, 1<<20)
+	for i := range name {
+		name[i] = 'x'
+	}
+	err := f.tryWrite(f.query("/a"), string(name), 1, scalars(1, 2))
+	require.NotNil(t, err)
+	assert.Less(t, len(err.Text), 1000)
+}
