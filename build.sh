@@ -16,7 +16,8 @@ usage() {
 usage: ./build.sh COMMAND
 
   build             the library and the Python package, in place; a C prefix in build/prefix
-  test [SUITE ...]  build, then every test; or only the suite go, c or python (arguments after `python` go to pytest)
+  test [SUITE ...]  build, then every test; or only the suite go, c, python (arguments after `python` go to pytest) or
+                    interop (other libraries, in build/interop; `interop torch` is PyTorch alone)
   demo [...]        a robot scene driven through the stage; arguments go to the demo
   bench [...]       measure; arguments go to the benchmark
   lint              formatters, linters, type and C warnings; changes nothing
@@ -28,7 +29,7 @@ environment:
   PYTHON            the interpreter for .venv (default: the newest of python3.13 ... python3.11, python3 that fits)
   GO, CC            the Go command and the C compiler (default: from PATH, else fetched as Python wheels)
   OVSTAGE_GLIBC     such as 2.17: build for that glibc and newer ones
-  CI                set: `test` includes the slow tests
+  CI                set: `test` includes the slow tests and the suite interop
 TEXT
 }
 
@@ -238,6 +239,8 @@ test_go() {
   local around
   check 'go vet' go vet ./...
   check 'Go tests, race detector on' go test -race ./gocore/...
+  # With the tag tiny caches and logs are so small that the random plays go through all that happens at their bounds.
+  check 'Go tests, tiny bounds' go test -tags tiny ./gocore/column ./gocore/query ./gocore/stage
   # The race detector cannot be loaded with a shared library, so the packages around the C ABI go without it.
   mapfile -t around < <(go list ./... | grep -v '^ovstage/gocore/')
   check 'Go tests around the C ABI' go test "${around[@]}"
@@ -250,10 +253,12 @@ test_python() {
   check 'Python tests' "$venv_python" -m pytest "$@"
 }
 
+test_interop() { check 'exchange with other libraries' env PYTHON="$venv_python" tests/interop/run.sh "$@"; }
+
 run_tests() {
   case ${1:-all} in
-    all | go | c | python) ;;
-    *) die "unknown suite $1: give go, c or python, or nothing for all" ;;
+    all | go | c | python | interop) ;;
+    *) die "unknown suite $1: give go, c, python or interop, or nothing for all" ;;
   esac
   lock
   build
@@ -262,10 +267,11 @@ run_tests() {
   [ -z "${CI:-}" ] || need demo-bare --no-deps
   unlock
   case ${1:-all} in
-    all) test_go && test_c && test_python ;;
+    all) test_go && test_c && test_python && { [ -z "${CI:-}" ] || test_interop; } ;;
     go) test_go ;;
     c) test_c ;;
     python) test_python "${@:2}" ;;
+    interop) test_interop "${@:2}" ;;
   esac
   summary test
 }

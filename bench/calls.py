@@ -32,6 +32,17 @@ def export(effort: Effort) -> Iterator[Row]:
         yield Row(f"the same, {effort.big:.0e} / 1e+03 rows", ratio, 1.5, detail=f"{shown(ours)}, {shown(theirs)}")
 
 
+def ingest(effort: Effort) -> Iterator[Row]:
+    """Taking in a small array: many are given to a write that is refused for its ordinal, before any is copied."""
+    arrays = [np.arange(3, dtype=np.float32) for _ in range(2000)]
+    with Column(len(arrays)) as column:
+
+        def refused() -> None:
+            column.stage.write_attribute(column.query, "arrays", 0, arrays, is_array=True)
+
+        yield Row("ingest of an ndarray of 3 floats", per_call(refused, effort.repeats) / len(arrays) * 1e6, 0.5, "µs")
+
+
 def small_write(effort: Effort) -> Iterator[Row]:
     """Four rows in and waited for, each time at a new ordinal."""
     with Column(4) as column, undisturbed():

@@ -28,6 +28,7 @@ import ovstage
 
 SUBJECTS = {
     "export": calls.export,
+    "ingest": calls.ingest,
     "write": calls.small_write,
     "tick": calls.tick,
     "dense": columns.dense_write,

@@ -27,6 +27,31 @@ func (b bitmap) fill(from, to int) {
 	}
 }
 
+// countIn counts the bits of [from, to), whole words at a time.
+func (b bitmap) countIn(from, to int) (n int) {
+	for ; from < min(to, 64*len(b)); from = (from/64 + 1) * 64 {
+		word := b[from/64] >> (from % 64)
+		if rest := to - from; rest < 64 {
+			word &= 1<<rest - 1
+		}
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// equal compares two sets; one may have room for more rows.
+func (b bitmap) equal(o bitmap) bool {
+	if len(b) < len(o) {
+		b, o = o, b
+	}
+	for i, word := range b {
+		if i < len(o) && word != o[i] || i >= len(o) && word != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // any reports whether a bit of [from, to) is set, whole words at a time.
 func (b bitmap) any(from, to int) bool {
 	for from = max(from, 0); from < min(to, 64*len(b)); from = (from/64 + 1) * 64 {

@@ -22,12 +22,6 @@ type change struct {
 	rows    Rows
 }
 
-// The log folds its older half beyond these bounds.
-const (
-	maxChanges = 1024
-	minListed  = 1 << 16 // rows that may always be listed; beyond, four times the column
-)
-
 // add notes a sealed change. live is the number of live rows.
 func (c *changes) add(ordinal uint64, rows Rows, live int) {
 	c.log = append(c.log, change{ordinal, rows.Retain()})
@@ -45,20 +39,40 @@ func (c change) weight() int {
 	return c.rows.Len()
 }
 
-// fold forgets the n oldest changes but for the latest of each row.
+// fold forgets the n oldest changes but for the latest of each row. Of changes to the same rows, the common case, only the
+// last one counts.
 func (c *changes) fold(n int) {
-	for _, ch := range c.log[:n] {
-		if ch.rows.covers(max(c.uniform, len(c.latest))) {
+	last := make(map[Rows]int, n)
+	for i, ch := range c.log[:n] {
+		last[ch.rows] = i
+	}
+	for i, ch := range c.log[:n] {
+		switch {
+		case last[ch.rows] != i:
+		case ch.rows.covers(max(c.uniform, len(c.latest))):
 			c.since, c.uniform, c.latest = ch.ordinal, ch.rows.End(), nil
-		} else {
+		default:
 			c.spread(ch.rows.End())
 			ch.rows.each(func(row int) { c.latest[row] = ch.ordinal })
 		}
 		c.frontier = ch.ordinal
 		c.listed -= ch.weight()
+	}
+	for _, ch := range c.log[:n] {
 		ch.rows.Release()
 	}
 	c.log = slices.Delete(c.log, 0, n)
+}
+
+// forget drops what is known of rows that are given up.
+func (c *changes) forget(rows []uint32) {
+	if len(rows) == 0 || c.uniform == 0 && c.latest == nil {
+		return
+	}
+	c.spread(int(slices.Max(rows)) + 1)
+	for _, row := range rows {
+		c.latest[row] = 0
+	}
 }
 
 // spread tells the rows' latest changes apart and makes room for rows.
@@ -106,11 +120,12 @@ func (c *changes) between(start, end uint64, set bitmap) (last uint64) {
 	return last
 }
 
-// names reports, by row, what the log still lists.
+// names reports, by row, the changes that a range from the frontier on must tell.
 func (c *changes) names(set bitmap) {
 	for _, ch := range c.log {
 		ch.rows.mark(set)
 	}
+	c.between(c.frontier, latest, set)
 }
 
 func (c *changes) close() {

@@ -52,9 +52,14 @@ type Column struct {
 	history    []state  // earlier sealed states that are still served, oldest first
 	keep       uint64   // ordinals at and below the floor whose states are kept; 0 and 1 = the newest only
 	records    []record // unsealed writes and deletes, by ordinal, then submission
+	rewritten  recent   // the rows of the newest records
 	tombstones int      // deletes among records
-	changes    changes
-	retired    []buffer // earlier sealed buffers, newest first, kept for reuse
+
+	tried        uint64 // the frontier and the history when rows could not be given up
+	triedHistory int
+
+	changes changes
+	retired []buffer // earlier sealed buffers, newest first, kept for reuse
 }
 
 // state is what readers see: rows [0, extent) of block. Rows below extent that hold no value are holes; those that were
@@ -69,6 +74,8 @@ type state struct {
 	ordinal uint64 // highest ordinal folded in
 
 	generation uint64 // rises when the live rows change; 0 before the first
+	shape      uint64 // rises when the live or the deleted rows may have changed
+	lost       int    // deleted rows
 }
 
 // record is one unsealed write: packed bytes for rows, in the order of rows. Without a block it is a delete.
@@ -84,14 +91,13 @@ func (s *state) release() {
 	s.arena.Block.Release()
 }
 
-func (s *state) bytes() int { return s.block.Capacity() + s.arena.Block.Capacity() } // no block has none
-
 func (r record) tombstone() bool { return !r.block.Valid() }
 
 // buffer is a block that held an earlier sealed state of this column. behind lists the rows that changed since; once
 // they are too many to be worth replaying the block is merely memory of the right size (stale).
 type buffer struct {
 	block  memory.Block
+	extent int // rows that it held
 	behind []Rows
 	rows   int
 	stale  bool
@@ -114,6 +120,9 @@ func (c *Column) Stamp(role tensor.Semantic) { c.schema.Semantic = role }
 
 // Width is the number of bytes of a row; of its span in an array column.
 func (c *Column) Width() int { return c.width }
+
+// Added is the number of rows that were ever given to prims: it rises with each.
+func (c *Column) Added() uint64 { return c.added }
 
 // Rows is the number of rows that exist, sealed or not.
 func (c *Column) Rows() int { return len(c.paths) }
@@ -140,7 +149,11 @@ func (c *Column) Unsealed() bool { return len(c.records) > 0 }
 func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
 	for i := len(c.retired) - 1; i >= 0; i-- {
 		b := c.retired[i]
-		if b.block.Refs() == 1 && b.block.Capacity() >= size && b.block.Capacity() <= 2*size {
+		room := b.block.Capacity()
+		if private {
+			room = b.block.Size() // what lies beyond was never this column's
+		}
+		if b.block.Refs() == 1 && room >= size && b.block.Capacity() <= 2*size {
 			b.forget()
 			c.retired = slices.Delete(c.retired, i, i+1)
 			return b.block, nil
@@ -166,18 +179,39 @@ func (c *Column) WriteArrays(rows Rows, ordinal uint64, block memory.Block, aren
 		arena.Block.Release()
 		return
 	}
-	at := len(c.records)
-	for at > 0 && c.records[at-1].ordinal > ordinal {
-		at--
-	}
-	for i := at - 1; i >= 0 && at-i <= lookBack && c.records[i].ordinal == ordinal; i-- {
-		if old := c.records[i]; old.rows.same(rows) || rows.covers(old.rows.End()) {
-			c.dismiss(old)
-			c.records = slices.Delete(c.records, i, i+1)
-			at--
+	at := len(c.upTo(ordinal))
+	if c.rewritten.by(rows, ordinal) {
+		for i := at - 1; i >= 0 && c.records[i].ordinal == ordinal; i-- {
+			if old := c.records[i]; old.rows.same(rows) || rows.covers(old.rows.End()) {
+				c.dismiss(old)
+				c.records = slices.Delete(c.records, i, i+1)
+				at--
+			}
 		}
 	}
 	c.records = slices.Insert(c.records, at, record{ordinal, rows.Retain(), block, arena})
+}
+
+// recent knows which rows were written at one ordinal, the one written last, so that a write that repeats another finds
+// out without a search.
+type recent struct {
+	ordinal uint64
+	rows    map[Rows]struct{}
+}
+
+// by notes a write and reports whether it may repeat an earlier one of its ordinal.
+func (r *recent) by(rows Rows, ordinal uint64) bool {
+	if r.rows == nil {
+		r.rows = map[Rows]struct{}{}
+	}
+	unknown := r.ordinal != ordinal // others may have been written at it before this one was noted
+	if unknown {
+		clear(r.rows)
+		r.ordinal = ordinal
+	}
+	_, again := r.rows[rows]
+	r.rows[rows] = struct{}{}
+	return unknown || again || rows.covers(1)
 }
 
 // Delete adds a tombstone for rows, each of which holds a value at the ordinal. It adds a reference of its own to rows.
@@ -195,23 +229,24 @@ func (c *Column) dismiss(r record) {
 		return
 	}
 	r.arena.Block.Release()
-	c.retire(r.block, true)
+	c.retire(r.block, 0, true)
 }
-
-// lookBack bounds the search for rewritten records of one ordinal.
-const lookBack = 64
 
 // Bytes is the memory that the column holds, reusable buffers included.
 func (c *Column) Bytes() int {
-	total := c.sealed.bytes()
+	blocks := map[memory.Block]struct{}{c.sealed.block: {}, c.sealed.arena.Block: {}}
 	for _, s := range c.history {
-		total += s.bytes()
+		blocks[s.block], blocks[s.arena.Block] = struct{}{}, struct{}{}
 	}
 	for _, r := range c.records {
-		total += r.block.Capacity() + r.arena.Block.Capacity()
+		blocks[r.block], blocks[r.arena.Block] = struct{}{}, struct{}{}
 	}
 	for _, b := range c.retired {
-		total += b.block.Capacity()
+		blocks[b.block] = struct{}{}
+	}
+	total := 0
+	for b := range blocks {
+		total += b.Capacity() // no block has none
 	}
 	return total
 }
@@ -249,6 +284,9 @@ func (s Snapshot) Extent() int { return s.extent }
 // Ordinal is the highest ordinal of a change in it.
 func (s Snapshot) Ordinal() uint64 { return s.ordinal }
 
+// Shape rises when rows are added, removed or deleted: what was worked out for one shape is true as long as it lasts.
+func (s Snapshot) Shape() uint64 { return s.shape }
+
 // Generation rises when rows are added or removed.
 func (s Snapshot) Generation() uint64 { return s.generation }
 
@@ -275,22 +313,43 @@ func (c *Column) Settled(rows Rows) bool {
 	return !c.Deletes() || c.tombstones == 0 && !rows.Any(Set{c.sealed.gone})
 }
 
-// Alive tells, one bit a row, which rows hold a value at an ordinal: whose newest state at or below it, sealed or not, is
-// not a delete.
-func (c *Column) Alive(ordinal uint64) Set {
+// Alive tells which of rows hold a value at an ordinal: whose newest state at or below it, sealed or not, is not a delete.
+// The answer is in the order of rows.
+func (c *Column) Alive(rows Rows, ordinal uint64) []bool {
+	alive := make([]bool, 0, rows.Len())
+	sealed := c.Sealed()
+	rows.each(func(row int) { alive = append(alive, sealed.Live(row)) })
+	records := c.upTo(ordinal)
+	if start, interval := rows.Interval(); interval {
+		for _, r := range records {
+			r.rows.each(func(row int) {
+				if row >= start && row < rows.End() {
+					alive[row-start] = !r.tombstone()
+				}
+			})
+		}
+		return alive
+	}
+	p := newPlaces(rows, records)
+	for _, r := range records {
+		p.each(r.rows, func(at place, _ int) { alive[at.position] = !r.tombstone() })
+	}
+	return alive
+}
+
+// AllAlive is Alive for every row of the column, as a set.
+func (c *Column) AllAlive(ordinal uint64) Set {
 	alive := newBitmap(len(c.paths))
 	alive.fill(0, c.sealed.extent)
 	if c.sealed.live != nil {
 		copy(alive, c.sealed.live)
 	}
 	for _, r := range c.upTo(ordinal) {
-		r.rows.each(func(row int) {
-			if r.tombstone() {
-				alive.clear(row)
-			} else {
-				alive.set(row)
-			}
-		})
+		if r.tombstone() {
+			r.rows.each(alive.clear)
+		} else {
+			r.rows.mark(alive)
+		}
 	}
 	return Set{alive}
 }
@@ -302,8 +361,12 @@ func (c *Column) Newest(rows Rows, ordinal uint64) bool {
 
 // Above reports whether an unsealed write or delete above an ordinal names any of rows.
 func (c *Column) Above(rows Rows, ordinal uint64) bool {
+	above := c.records[len(c.upTo(ordinal)):]
+	if rows.Len() == 0 || len(above) == 0 {
+		return false
+	}
 	named := newBitmap(len(c.paths))
-	for _, r := range c.records[len(c.upTo(ordinal)):] {
+	for _, r := range above {
 		r.rows.mark(named)
 	}
 	return rows.Any(Set{named})
@@ -314,25 +377,17 @@ func (c *Column) FirstUnsealed(rows []uint32, ordinal uint64) (row int, at uint6
 	if len(rows) == 0 {
 		return 0, 0, false
 	}
-	var wanted bitmap
+	wanted := newBitmap(len(c.paths))
+	for _, row := range rows {
+		wanted.set(int(row))
+	}
 	for _, r := range c.upTo(ordinal) {
-		if start, interval := r.rows.Interval(); interval {
-			for _, row := range rows {
-				if int(row) >= start && int(row) < r.rows.End() {
-					return int(row), r.ordinal, true
-				}
-			}
+		if !r.rows.Any(Set{wanted}) {
 			continue
 		}
-		if wanted == nil {
-			wanted = newBitmap(len(c.paths))
-			for _, row := range rows {
-				wanted.set(int(row))
-			}
-		}
-		for _, row := range r.rows.List() {
-			if wanted.has(int(row)) {
-				return int(row), r.ordinal, true
+		for row = range len(c.paths) {
+			if wanted.has(row) && r.rows.has(row) {
+				return row, r.ordinal, true
 			}
 		}
 	}

@@ -1,20 +1,26 @@
 package column
 
-import "ovstage/gocore/memory"
+import (
+	"cmp"
+	"slices"
+
+	"ovstage/gocore/memory"
+)
 
 // Compose writes into dst, packed in the order of rows, the newest value of each row at or below ordinal, sealed or not;
 // a row that has none, or was deleted, gets zeros. Rows may reach beyond those that exist.
 //
-// For an interval it costs one copy of what it covers plus the records above; for scattered rows with unsealed records it
-// goes through a copy of the column.
+// For an interval it costs one copy of what it covers plus the records above; for scattered rows what they are, unless they
+// are a large part of a column with unsealed records, which is then copied whole.
 func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 	if start, ok := rows.Interval(); ok {
 		c.compose(dst[:rows.Len()*c.width], start, rows.End(), ordinal)
 		return nil
 	}
-	if len(c.upTo(ordinal)) == 0 && c.Sealed().Dense(rows.End()) {
-		rows.Gather(dst, c.sealed.block.Bytes(), c.width)
-		memory.Copied(rows.Len() * c.width)
+	records := c.upTo(ordinal)
+	if 8*rows.Len() < len(c.paths) || len(records) == 0 {
+		c.pick(dst, rows)
+		newPlaces(rows, records).overlay(dst, records, c.width)
 		return nil
 	}
 	whole, err := memory.Alloc(rows.End()*c.width, memory.Maps)
@@ -26,6 +32,84 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 	rows.Gather(dst, whole.Bytes(), c.width)
 	memory.Copied(rows.Len() * c.width)
 	return nil
+}
+
+// pick writes the sealed values of scattered rows, zeros where there are none.
+func (c *Column) pick(dst []byte, rows Rows) {
+	sealed := c.Sealed()
+	memory.Copied(rows.Len() * c.width)
+	if sealed.Dense(rows.End()) {
+		rows.Gather(dst, sealed.block.Bytes(), c.width)
+		return
+	}
+	for i, row := range rows.List() {
+		cell := dst[i*c.width : (i+1)*c.width]
+		if sealed.Live(int(row)) {
+			copy(cell, sealed.block.Bytes()[int(row)*c.width:])
+		} else {
+			clear(cell)
+		}
+	}
+}
+
+// places finds the positions at which scattered rows are listed.
+type places []place
+
+type place struct{ row, position uint32 }
+
+// newPlaces sorts rows for a search; without records there will be none.
+func newPlaces(rows Rows, records []record) places {
+	if len(records) == 0 {
+		return nil
+	}
+	p := make(places, rows.Len())
+	for i, row := range rows.List() {
+		p[i] = place{row, uint32(i)}
+	}
+	slices.SortFunc(p, func(a, b place) int { return cmp.Compare(a.row, b.row) })
+	return p
+}
+
+// from returns the places of rows from row on.
+func (p places) from(row int) places {
+	i, _ := slices.BinarySearchFunc(p, uint32(row), func(a place, row uint32) int { return cmp.Compare(a.row, row) })
+	return p[i:]
+}
+
+// overlay writes what records hold of the rows over dst.
+func (p places) overlay(dst []byte, records []record, width int) {
+	put := func(at place, r record, i int) {
+		cell := dst[int(at.position)*width : (int(at.position)+1)*width]
+		if r.tombstone() {
+			clear(cell)
+		} else {
+			copy(cell, r.block.Bytes()[i*width:(i+1)*width])
+		}
+	}
+	for _, r := range records {
+		p.each(r.rows, func(at place, i int) { put(at, r, i) })
+	}
+}
+
+// each calls f for every place of a row that is listed as the i-th of rows.
+func (p places) each(rows Rows, f func(at place, i int)) {
+	if start, interval := rows.Interval(); interval {
+		for _, at := range p.from(start) {
+			if int(at.row) >= rows.End() {
+				break
+			}
+			f(at, int(at.row)-start)
+		}
+		return
+	}
+	for i, row := range rows.List() {
+		for _, at := range p.from(int(row)) {
+			if at.row != row {
+				break
+			}
+			f(at, i)
+		}
+	}
 }
 
 // compose writes the values of rows [start, end) at ordinal into dst.

@@ -114,6 +114,14 @@ func (r Rows) mark(set bitmap) {
 	}
 }
 
+// has reports whether a row is listed.
+func (r Rows) has(row int) bool {
+	if start, interval := r.Interval(); interval {
+		return row >= start && row < r.end
+	}
+	return slices.Contains(r.List(), uint32(row))
+}
+
 // Any reports whether any of the rows is in a set.
 func (r Rows) Any(set Set) bool {
 	if start, interval := r.Interval(); interval {
@@ -122,20 +130,31 @@ func (r Rows) Any(set Set) bool {
 	return slices.ContainsFunc(r.List(), func(row uint32) bool { return set.Has(int(row)) })
 }
 
-// In returns the rows that are in a set, as an explicit list off the heap or an interval. The caller owns it.
-func (r Rows) In(set Set) (Rows, error) {
+// Where returns the rows for which wanted, in their order, is true: as an explicit list off the heap or an interval. The
+// caller owns it.
+func (r Rows) Where(wanted []bool) (Rows, error) {
 	index, err := memory.Alloc(4*r.n, memory.Indices)
 	if err != nil {
 		return Rows{}, err
 	}
-	list, n := index.Uint32s(r.n), 0
+	list, n, i := index.Uint32s(r.n), 0, 0
 	r.each(func(row int) {
-		if set.Has(row) {
+		if wanted[i] {
 			list[n] = uint32(row)
 			n++
 		}
+		i++
 	})
 	return Indexed(index, n), nil
+}
+
+// Each calls f for every listed row, in order.
+func (r Rows) Each(f func(i, row int)) {
+	i := 0
+	r.each(func(row int) {
+		f(i, row)
+		i++
+	})
 }
 
 // scatter writes the packed rows of src to their places in dst. A row that is listed twice keeps its last value.
@@ -172,7 +191,9 @@ type table struct {
 	slots  []uint32 // hash slot -> row+1, 0 empty
 	hashed int      // rows entered into slots; the rest waits for the first lookup that needs it
 	free   []uint32 // vacant rows, ascending
+	most   int      // no more vacant rows than this lie together
 	epoch  uint64   // rises when rows are given up
+	added  uint64   // rows that were ever given to paths
 }
 
 // vacant stands for the path of a row that no prim has.
@@ -180,6 +201,7 @@ const vacant = ^uint32(0)
 
 // add gives consecutive rows to paths and returns the first.
 func (t *table) add(paths []uint32) int {
+	t.added += uint64(len(paths))
 	if start, ok := t.take(len(paths)); ok {
 		copy(t.paths[start:], paths)
 		for row := start; row < min(start+len(paths), t.hashed); row++ {
@@ -191,23 +213,26 @@ func (t *table) add(paths []uint32) int {
 	return len(t.paths) - len(paths)
 }
 
-// take finds n vacant rows that lie together.
+// take finds n vacant rows that lie together. It looks from the end, where taking them out is cheapest.
 func (t *table) take(n int) (start int, ok bool) {
-	if n == 0 {
+	if n == 0 || n > t.most {
 		return 0, false
 	}
-	run := 0
-	for i, row := range t.free {
-		if run > 0 && t.free[i-1]+1 == row {
+	run, most := 0, 0
+	for i := len(t.free) - 1; i >= 0; i-- {
+		if run > 0 && t.free[i]+1 == t.free[i+1] {
 			run++
 		} else {
 			run = 1
 		}
 		if run == n {
-			t.free = slices.Delete(t.free, i+1-n, i+1)
-			return int(row) + 1 - n, true
+			start = int(t.free[i])
+			t.free = slices.Delete(t.free, i, i+n)
+			return start, true
 		}
+		most = max(most, run)
 	}
+	t.most = most // found by a search in vain, which the next one is spared
 	return 0, false
 }
 
@@ -218,6 +243,7 @@ func (t *table) giveUp(rows []uint32) {
 	}
 	t.free = append(t.free, rows...)
 	slices.Sort(t.free)
+	t.most = len(t.free)
 	t.slots, t.hashed = nil, 0
 	t.epoch++
 }

@@ -126,12 +126,12 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 	for i := range c.retired {
 		b := &c.retired[i]
 		if !b.stale && b.block.Refs() == 1 && b.block.Capacity() >= size {
+			clear(b.block.Bytes()[b.extent*c.width : size]) // rows that were never written are in no list
 			for _, rows := range b.behind {
 				rows.transfer(b.block.Bytes(), old.Bytes(), c.width)
 				memory.Copied(rows.Len() * c.width)
 			}
 			b.forget()
-			clear(b.block.Bytes()[used:size])
 			return b.block.Retain(), nil
 		}
 	}
@@ -162,6 +162,7 @@ func (c *Column) copied(b memory.Block, used, size int) (memory.Block, error) {
 // publish installs target as the sealed buffer and brings the books up to date: which rows are live, which rows the
 // reusable buffers are behind by, and which records are gone. It takes over the reference to target.
 func (c *Column) publish(target memory.Block, folded []record, replaced bool, extent int) {
+	held := c.sealed.extent
 	if c.sealed.follow(folded) {
 		c.sealed.generation++
 	}
@@ -179,7 +180,7 @@ func (c *Column) publish(target memory.Block, folded []record, replaced bool, ex
 	case previous == target: // changed in place; drop the second reference
 		target.Release()
 	case previous.Valid():
-		c.retire(previous, false)
+		c.retire(previous, held, false)
 	}
 	for i := range c.retired {
 		for _, r := range folded {
@@ -206,9 +207,13 @@ func (c *Column) publish(target memory.Block, folded []record, replaced bool, ex
 // are a quarter of it, because whatever was looked up before has to be looked up again, and until the deletes have left
 // the log of changes, which names them by row. Snapshots do not care: they hold buffers and row numbers of their own.
 func (c *Column) reclaim() {
-	if 4*c.sealed.gone.count() <= c.sealed.extent || c.sealed.gone.count() < minReclaim {
+	if c.sealed.lost < minReclaim || 4*c.sealed.lost <= c.sealed.extent {
 		return
 	}
+	if c.changes.frontier == c.tried && len(c.history) >= c.triedHistory {
+		return // what stood in the way still does
+	}
+	c.tried, c.triedHistory = c.changes.frontier, len(c.history)
 	named := newBitmap(len(c.paths))
 	for _, r := range c.records {
 		r.rows.mark(named)
@@ -229,25 +234,24 @@ func (c *Column) reclaim() {
 	for _, row := range rows {
 		c.sealed.gone.clear(int(row))
 	}
-	if c.sealed.gone.count() == 0 {
+	if c.sealed.lost -= len(rows); c.sealed.lost == 0 {
 		c.sealed.gone = nil
 	}
+	c.sealed.shape++
+	c.changes.forget(rows)
 	c.giveUp(rows)
 }
-
-// minReclaim is the number of deleted rows below which none is worth giving up.
-const minReclaim = 256
 
 // retire takes over a reference to a buffer and keeps it for reuse if it is as large as the column, else gives it back.
 // Two are kept, and one for each state of the history: a reader that always holds one snapshot and a writer that is one
 // ahead then never need a fresh buffer.
-// stale says that the bytes are not an earlier sealed state.
-func (c *Column) retire(b memory.Block, stale bool) {
+// extent is the number of rows that it holds; stale says that they are not an earlier sealed state.
+func (c *Column) retire(b memory.Block, extent int, stale bool) {
 	if b.Foreign() || b.Capacity() < len(c.paths)*c.width {
 		b.Release()
 		return
 	}
-	c.retired = slices.Insert(c.retired, 0, buffer{block: b, stale: stale})
+	c.retired = slices.Insert(c.retired, 0, buffer{block: b, extent: extent, stale: stale})
 	for len(c.retired) > spare+len(c.history) {
 		last := &c.retired[len(c.retired)-1]
 		last.forget()
@@ -273,9 +277,6 @@ func (b *buffer) fallBehind(rows Rows, extent int, all bool) {
 	b.behind = append(b.behind, rows.Retain())
 }
 
-// maxBehind bounds the number of row sets that a reusable buffer is brought up to date with.
-const maxBehind = 256
-
 // forget drops the list of changed rows.
 func (b *buffer) forget() {
 	for _, rows := range b.behind {
@@ -286,7 +287,7 @@ func (b *buffer) forget() {
 
 // follow applies records to the sets of live and deleted rows, in order, and reports whether the live rows changed.
 func (s *state) follow(records []record) bool {
-	before, rows := bitmap(nil), s.rows
+	before, rows, extent := bitmap(nil), s.rows, s.extent
 	extinct := slices.ContainsFunc(records, record.tombstone)
 	if extinct {
 		s.open(s.extent)
@@ -299,18 +300,18 @@ func (s *state) follow(records []record) bool {
 			s.enliven(r.rows)
 		}
 	}
-	changed := s.rows != rows
-	if extinct && !changed && s.live != nil {
-		changed = !slices.Equal(s.live, before)
+	changed := s.rows != rows || extinct && !s.live.equal(before)
+	if changed || extinct || s.extent != extent {
+		s.shape++
 	}
 	if s.rows == s.extent {
-		s.live, s.gone = nil, nil
+		s.live, s.gone, s.lost = nil, nil, 0
 	}
 	return changed
 }
 
-// enliven marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, the common
-// case, cost nothing each.
+// enliven marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, and rows
+// that hold one already, cost nothing each when they are consecutive.
 func (s *state) enliven(rows Rows) {
 	start, interval := rows.Interval()
 	if s.live == nil {
@@ -323,15 +324,28 @@ func (s *state) enliven(rows Rows) {
 		}
 	}
 	s.open(rows.End())
+	if interval {
+		s.rows += rows.Len() - s.live.countIn(start, rows.End())
+		s.live.fill(start, rows.End())
+		if s.gone.any(start, rows.End()) {
+			rows.each(s.revive)
+		}
+		return
+	}
 	rows.each(func(row int) {
 		if !s.live.has(row) {
 			s.live.set(row)
 			s.rows++
 		}
-		if s.gone.has(row) {
-			s.gone.clear(row)
-		}
+		s.revive(row)
 	})
+}
+
+func (s *state) revive(row int) {
+	if s.gone.has(row) {
+		s.gone.clear(row)
+		s.lost--
+	}
 }
 
 // extinguish marks rows as deleted.
@@ -343,7 +357,10 @@ func (s *state) extinguish(rows Rows) {
 			s.live.clear(row)
 			s.rows--
 		}
-		s.gone.set(row)
+		if !s.gone.has(row) {
+			s.gone.set(row)
+			s.lost++
+		}
 	})
 }
 

@@ -8,14 +8,14 @@ import (
 	"ovstage/gocore/pathdict"
 )
 
-// Binding is the answer of one column to one list: the row of each listed prim. It stays true while rows are appended,
-// because a row never moves; only a binding with prims that had no row is resolved anew when the column has grown.
+// Binding is the answer of one column to one list: the row of each listed prim. It stays true until rows are given up,
+// because a prim keeps its row; only a binding with prims that had no row is resolved anew when rows were given out.
 type Binding struct {
 	list    *pathdict.List
 	rows    column.Rows // row of each position; when some are missing, of each position that has one
 	missing []uint32    // positions without a row, ascending
-	grown   int         // rows that the column had when missing positions were looked up
-	plan    *Plan       // for the generation it names
+	grown   uint64      // rows that the column had ever given out when missing positions were looked up
+	plan    *Plan       // for the shape it names
 }
 
 // Rows returns the rows of the listed prims that have one, in list order: of all of them when Missing is 0.
@@ -35,12 +35,6 @@ type Bindings struct {
 	// Resolved counts positions that were looked up one by one. It stands still in a steady frame.
 	Resolved *uint64
 }
-
-// The cache gives up its oldest half beyond these bounds; what it costs to lose a binding is one lookup per position.
-const (
-	maxBindings  = 4096
-	maxPositions = 1 << 24
-)
 
 // Of returns where the column holds the prims of the list, without adding rows.
 func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error) {
@@ -116,7 +110,7 @@ func (c *Bindings) replace(b, grown *Binding) {
 // resolve looks every listed prim up.
 func (c *Bindings) resolve(col *column.Column, list *pathdict.List) (*Binding, error) {
 	paths := list.Indices()
-	b := &Binding{list: list, grown: col.Rows()}
+	b := &Binding{list: list, grown: col.Added()}
 	if start := col.Run(paths); start >= 0 {
 		b.rows = column.Interval(start, len(paths))
 		return b, nil
@@ -163,7 +157,7 @@ func (b *Binding) Each(f func(position int, row uint32)) {
 
 // current reports whether the column still answers as b says.
 func (b *Binding) current(col *column.Column) bool {
-	return len(b.missing) == 0 || b.grown == col.Rows()
+	return len(b.missing) == 0 || b.grown == col.Added()
 }
 
 func (c *Bindings) add(b *Binding) {

@@ -8,7 +8,7 @@ import (
 // Plan says how one column serves a list from its sealed state: which listed prims it covers and which rows they are.
 // It depends on the set of sealed rows alone, so that a client sees the same groups in every read until rows come or go.
 type Plan struct {
-	generation uint64
+	shape uint64 // of the snapshot
 
 	Offset, Count int          // covered prims are list positions Offset..Offset+Count,
 	Positions     memory.Block // or, when valid, these Count positions
@@ -21,7 +21,7 @@ type Plan struct {
 // Plan returns how the column's newest sealed state serves the binding. The plan is the binding's.
 func (b *Binding) Plan(col *column.Column) (*Plan, error) {
 	sealed := col.Sealed()
-	if b.plan != nil && b.plan.generation == sealed.Generation() {
+	if b.plan != nil && b.plan.shape == sealed.Shape() {
 		return b.plan, nil
 	}
 	plan, err := b.PlanOf(sealed)
@@ -35,7 +35,7 @@ func (b *Binding) Plan(col *column.Column) (*Plan, error) {
 
 // PlanOf returns how a snapshot serves the binding. The caller owns the plan.
 func (b *Binding) PlanOf(s column.Snapshot) (*Plan, error) {
-	plan := &Plan{generation: s.Generation()}
+	plan := &Plan{shape: s.Shape()}
 	if len(b.missing) == 0 && s.Dense(b.rows.End()) {
 		plan.Count, plan.Rows = b.list.Len(), b.rows.Retain()
 		return plan, nil

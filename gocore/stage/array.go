@@ -1,6 +1,9 @@
 package stage
 
 import (
+	"slices"
+	"unsafe"
+
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/tensor"
@@ -27,7 +30,7 @@ func (e *entry) judgeArrays(name string, p *Payload, count int) *Error {
 	e.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
 	e.source = nil
 	if p.IndexMap != nil {
-		e.source = p.IndexMap[:count]
+		e.source = slices.Clone(p.IndexMap[:count]) // the client's may change under a copy
 	}
 	if len(p.Views) == 1 {
 		return e.cutRows(name, p, count)
@@ -47,7 +50,8 @@ func (e *entry) takeRows(name string, p *Payload, count int) *Error {
 				name, i, row, rows)
 		}
 	}
-	return e.choose(name, p, count, func(row int) ([]byte, *Error) { return packed(p.Views[row], name) })
+	e.choose(p, count, func(row int) tensor.View { return p.Views[row] })
+	return nil
 }
 
 // cutRows cuts one tensor into source rows of equal length.
@@ -59,21 +63,41 @@ func (e *entry) cutRows(name string, p *Payload, count int) *Error {
 			rows = max(rows, int(row)+1)
 		}
 	}
-	whole, err := packed(p.Views[0], name)
-	if err != nil {
-		return err
-	}
-	element := p.Views[0].DType.Size()
-	if elements := len(whole) / element; elements%rows != 0 {
+	whole := p.Views[0]
+	elements := whole.Size() / whole.DType.Size()
+	if elements%rows != 0 {
 		return errorf(InvalidArgument, "attribute %q: a packed payload of %d elements does not divide evenly across %d source row(s) (from %s); "+
 			"pass one tensor per row", name, elements, rows, origin)
 	}
-	length := len(whole) / rows
-	return e.choose(name, p, count, func(row int) ([]byte, *Error) { return whole[row*length : (row+1)*length], nil })
+	bytes, err := e.pack(whole)
+	if err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	length := len(bytes) / rows
+	e.choose(p, count, func(row int) tensor.View {
+		cut := tensor.View{Device: whole.Device, DType: whole.DType, Shape: []int64{int64(elements / rows)}}
+		if length > 0 {
+			cut.Data = unsafe.Pointer(&bytes[row*length])
+		}
+		return cut
+	})
+	return nil
+}
+
+// pack returns the bytes of a tensor in row-major order: its own memory where it is packed, else a copy off the heap.
+func (e *entry) pack(v tensor.View) (bytes []byte, err error) {
+	if bytes, ok := v.Packed(); ok {
+		return bytes, nil
+	}
+	if e.scratch, err = memory.Alloc(v.Size(), memory.Maps); err != nil {
+		return nil, err
+	}
+	tensor.CopyRows(e.scratch.Bytes(), v)
+	return e.scratch.Bytes()[:v.Size()], nil
 }
 
 // choose collects the values of each written prim.
-func (e *entry) choose(name string, p *Payload, count int, values func(row int) ([]byte, *Error)) *Error {
+func (e *entry) choose(p *Payload, count int, values func(row int) tensor.View) {
 	for i := range count {
 		if p.Mask != nil && p.Mask[i/64]>>(i%64)&1 == 0 {
 			continue
@@ -82,31 +106,18 @@ func (e *entry) choose(name string, p *Payload, count int, values func(row int) 
 		if e.source != nil {
 			row = int(e.source[i])
 		}
-		bytes, err := values(row)
-		if err != nil {
-			return err
-		}
-		e.arrays = append(e.arrays, bytes)
+		e.arrays = append(e.arrays, values(row))
 	}
-	return nil
-}
-
-// packed returns the bytes of a tensor in row-major order: its own memory where it is packed, else a copy.
-func packed(v tensor.View, name string) ([]byte, *Error) {
-	if bytes, ok := v.Packed(); ok {
-		return bytes, nil
-	}
-	bytes := make([]byte, v.Size())
-	tensor.CopyRows(bytes, v)
-	return bytes, nil
 }
 
 // fillArrays copies the values of the prims into the arena.
 func (e *entry) fillArrays() {
 	spans := column.Spans(e.block, len(e.arrays))
 	for i, values := range e.arrays {
-		spans[i] = column.Span{Offset: uint64(e.arena.Used), Length: uint64(len(values))}
-		e.arena.Used += copy(e.arena.Block.Bytes()[e.arena.Used:], values)
+		size := values.Size()
+		spans[i] = column.Span{Offset: uint64(e.arena.Used), Length: uint64(size)}
+		tensor.CopyRows(e.arena.Block.Bytes()[e.arena.Used:], values)
+		e.arena.Used += size
 	}
 	memory.Copied(e.arena.Used)
 }

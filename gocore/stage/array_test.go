@@ -305,3 +305,20 @@ func (p *arrayPlay) check() {
 	_, err = p.ReleaseRead(read)
 	require.Nil(p.T, err)
 }
+
+// A tensor that claims more than there is memory is refused, not packed.
+func TestBroadcastBeyondMemory(t *testing.T) {
+	f := newFixture(t)
+	p := ragged([]float32{1})
+	p.Views[0].Shape, p.Views[0].Strides = []int64{1 << 44}, []int64{0}
+	err := f.tryWrite(f.query("/a"), "x", 1, p)
+	require.NotNil(t, err)
+	assert.Equal(t, OutOfMemory, err.Code)
+
+	wide := scalars(5)
+	wide.Views[0].Shape, wide.Views[0].Strides = []int64{1 << 34}, []int64{0}
+	wide.IndexMap, wide.Count = []uint32{1 << 30}, 1
+	require.Nil(t, f.tryWrite(f.query("/a"), "y", 1, wide), "only the rows that are asked for are read")
+	f.seal(1)
+	assert.Equal(t, []float32{5}, f.floats(f.query("/a"), "y", 1))
+}

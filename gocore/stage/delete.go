@@ -35,9 +35,8 @@ func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uin
 		return 0, err
 	}
 	for _, d := range doomed {
-		before := d.column.Alive(latest)
 		d.column.Delete(d.rows, ordinal)
-		s.vanish(d.attribute, d.column, before.Without(d.column.Alive(latest)))
+		s.vanish(d.attribute, d.column, d.rows)
 		s.queue(d.attribute)
 	}
 	return s.succeed(), nil
@@ -79,5 +78,5 @@ func (c *bound) holding(prims *pathdict.List, ordinal uint64) (column.Rows, erro
 	if err != nil || rows.Len() == 0 {
 		return column.Rows{}, err
 	}
-	return rows.In(c.Alive(ordinal))
+	return rows.Where(c.Alive(rows, ordinal))
 }

@@ -153,3 +153,45 @@ func TestSpawnAndDeleteChurn(t *testing.T) {
 	assert.Equal(t, one(3000), rows[float3](held)[63])
 	assert.Equal(t, many(1), f.read(base, "p", 3000))
 }
+
+// A list that named a prim before it existed finds it when it comes into being in a row that another prim gave up.
+func TestRowsThatAreUsedAgainAreFound(t *testing.T) {
+	f := newFixture(t)
+	paths := make([]string, 2000)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/p%d", i)
+	}
+	f.write(f.query(paths...), "p", 1, make([]float3, len(paths))...)
+	f.seal(1)
+	require.Nil(t, f.delete(f.query(paths[1000:]...), 2))
+	f.seal(2)
+	rest, ordinal := f.query(paths[:1000]...), uint64(3)
+	for c := f.attributes[f.token("p")].columns[0]; c.Epoch() == 0; ordinal++ {
+		f.write(rest, "p", ordinal, make([]float3, 1000)...)
+		f.seal(ordinal)
+	}
+	mixed, fresh := f.query(paths[0], "/new"), f.query("/new")
+	require.Len(t, f.read(mixed, "p", ordinal), 1)
+	f.write(fresh, "p", ordinal, one(7))
+	f.seal(ordinal)
+	assert.Equal(t, []float3{{}, one(7)}, f.read(mixed, "p", ordinal))
+	f.write(mixed, "p", ordinal+1, many(8, 9)...)
+	f.seal(ordinal + 1)
+	assert.Equal(t, many(9), f.read(fresh, "p", ordinal+1), "one prim, one row")
+}
+
+// What is pending is not remembered beyond the deletes that end it.
+func TestPrimBornAndDeletedInOneSeal(t *testing.T) {
+	f := newFixture(t)
+	a, b, both := f.query("/a"), f.query("/b"), f.query("/a", "/b")
+	f.write(a, "p", 1, one(1))
+	f.seal(1)
+	f.write(b, "p", 3, one(3))
+	before := f.group(both, "p", 2)
+	require.Nil(t, f.delete(b, 4))
+	f.seal(4)
+	f.write(b, "p", 6, one(6))
+	after := f.group(both, "p", 10)
+	assert.Equal(t, many(1), rows[float3](after))
+	assert.Equal(t, before.Generation, after.Generation, "no row came or went")
+}

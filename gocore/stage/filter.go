@@ -199,7 +199,7 @@ func (s *Stage) matchValues(to selection, p *Predicate) *Error {
 	}
 	tokens := false
 	for _, c := range a.columns {
-		alive := c.Alive(latest)
+		alive := c.AllAlive(latest)
 		schema := c.Schema()
 		switch {
 		case !someRow(c, alive):

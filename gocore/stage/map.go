@@ -31,7 +31,8 @@ type MapDesc struct {
 	HasSizes     bool
 }
 
-// MapGroup is a mapped buffer: a Group whose bytes the client writes, and the key by which it is committed.
+// MapGroup is a mapped buffer: a Group whose bytes the client writes, and the key by which it is committed. Its reference
+// of the block is released after the commit, not before: what remains beyond it and the session's are views.
 type MapGroup struct {
 	Group
 	Key uint64

@@ -262,3 +262,57 @@ func payloadBlocks() int64 {
 	c := memory.Counters()
 	return c.Blocks() - c.LiveBlocks[memory.Strings]
 }
+
+// soil leaves blocks full of somebody's bytes in the pool.
+func soil(t *testing.T, size int) {
+	var blocks []memory.Block
+	for range 64 {
+		b, err := memory.Alloc(size, memory.Columns)
+		require.NoError(t, err)
+		for i := range b.Bytes() {
+			b.Bytes()[i] = 0xAA
+		}
+		blocks = append(blocks, b)
+	}
+	for _, b := range blocks {
+		b.Release()
+	}
+}
+
+// A recycled buffer may be larger than what the column ever wrote to it.
+func TestDiscardBufferThatOutgrowsARecycledOne(t *testing.T) {
+	f := newFixture(t)
+	soil(t, 256)
+	paths := []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i", "/j", "/k", "/l"}
+	few := f.query(paths[:6]...)
+	for range 3 {
+		f.write(few, "p", 1, make([]float3, 6)...)
+	}
+	m := f.mapFloat3(f.query(paths...), "p", 2, Discard)
+	assert.Equal(t, make([]float3, len(paths)), m.values())
+	require.Nil(t, m.unmap())
+}
+
+// Rows between others that are not sealed yet show zeros, in whichever buffer the state has arrived.
+func TestHolesShowNobodysBytes(t *testing.T) {
+	f := newFixture(t)
+	soil(t, 12_000)
+	paths := make([]string, 1000)
+	for i := range paths {
+		paths[i] = "/p" + itoa(i)
+	}
+	all, first := f.query(paths...), f.query(paths[0])
+	f.write(all, "p", 1, make([]float3, len(paths))...)
+	f.seal(1)
+	held := f.group(all, "p", 1)
+	f.write(first, "p", 2, float3{})
+	f.seal(2)
+	f.write(f.query("/x", "/y"), "p", 100, make([]float3, 2)...)
+	f.write(f.query("/z"), "p", 3, float3{})
+	f.seal(3)
+	f.write(first, "p", 4, float3{})
+	f.seal(4)
+	g := f.group(f.query("/z", paths[0]), "p", 4)
+	assert.Equal(t, make([]byte, g.Rows*12), g.Data.Bytes()[:g.Rows*12])
+	assert.NotEqual(t, address(held.Data), address(g.Data))
+}

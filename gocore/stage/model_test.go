@@ -325,10 +325,24 @@ func (p *play) compare(paths []string, at uint64) {
 	require.Nil(p.T, err)
 }
 
+// frontier is the ordinal from which change membership is exact.
+func (p *play) frontier() uint64 {
+	id, _, err := p.OldestPreserved()
+	require.Nil(p.T, err)
+	frontier, err := p.FetchOrdinal(id)
+	require.Nil(p.T, err)
+	_, err = p.ReleaseOrdinalQuery(id)
+	require.Nil(p.T, err)
+	return frontier
+}
+
 // compareChanges reads a random range of ordinals.
 func (p *play) compareChanges(paths []string) {
 	end := p.model.floor - min(p.model.floor, p.random.Uint64N(3))
-	start := end - min(end, p.random.Uint64N(6))
+	start := max(end-min(end, p.random.Uint64N(6)), p.frontier()) // below, membership is not exact
+	if start > end {
+		return
+	}
 	expected, overtaken := map[int]float3{}, false
 	deleted := map[int]bool{}
 	for i, path := range paths {

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
@@ -63,7 +64,7 @@ func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	}
 	e.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
 	if p.IndexMap != nil {
-		e.source = p.IndexMap[:count]
+		e.source = slices.Clone(p.IndexMap[:count]) // the client's may change under a copy
 		for i, row := range e.source {
 			if int(row) >= rows {
 				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",

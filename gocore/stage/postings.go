@@ -82,7 +82,7 @@ func (p *pairs) collect(c *bound) error {
 		return err
 	}
 	defer block.Release()
-	alive := c.Alive(latest)
+	alive := c.AllAlive(latest)
 	p.grow(c.Rows())
 	for row, token := range tokensIn(block.Bytes()[:c.Rows()*c.Width()]) {
 		if alive.Has(row) {

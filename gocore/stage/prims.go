@@ -111,25 +111,23 @@ func (s *Stage) count(a *attribute, paths []uint32, change int) {
 // appear counts an attribute on those prims of written rows that did not carry it before. A write below a delete brings
 // nobody back.
 func (s *Stage) appear(a *attribute, c *bound, rows column.Rows) {
-	alive, list := c.Alive(latest), rows.List()
-	start, interval := rows.Interval()
-	for i := range rows.Len() {
-		row := start + i
-		if !interval {
-			row = int(list[i])
-		}
-		if path := c.Path(row); alive.Has(row) && !a.carriers.has(path) {
+	alive := c.Alive(rows, latest)
+	rows.Each(func(i, row int) {
+		if path := c.Path(row); alive[i] && !a.carriers.has(path) {
 			s.count(a, []uint32{path}, +1)
 		}
-	}
+	})
 }
 
-// vanish counts an attribute off the prims of deleted rows.
-func (s *Stage) vanish(a *attribute, c *bound, rows []uint32) {
-	for i, row := range rows {
-		rows[i] = c.Path(int(row))
-	}
-	s.count(a, rows, -1)
+// vanish counts an attribute off those prims of deleted rows that carried it and do not any more. A delete below a write
+// takes nobody away.
+func (s *Stage) vanish(a *attribute, c *bound, rows column.Rows) {
+	alive := c.Alive(rows, latest)
+	rows.Each(func(i, row int) {
+		if path := c.Path(row); !alive[i] && a.carriers.has(path) {
+			s.count(a, []uint32{path}, -1)
+		}
+	})
 }
 
 // pathSet is a set of paths, one bit for each dense index.

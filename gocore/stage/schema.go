@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"slices"
+
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 )
@@ -51,7 +53,7 @@ func (c *bound) carried(prims *pathdict.List) (bool, error) {
 	if err != nil || rows.Len() == 0 || !c.Deletes() {
 		return rows.Len() > 0, err
 	}
-	return rows.Any(c.Alive(latest)), nil
+	return slices.Contains(c.Alive(rows, latest), true), nil
 }
 
 // rowsOf returns the rows of those prims that have one.

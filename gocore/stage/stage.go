@@ -62,6 +62,8 @@ type attribute struct {
 	columns []*bound
 	queued  bool // listed in Stage.unsealed
 
+	uncounted bool // rows may have been given out without counting their prims
+
 	carriers pathSet   // the prims that carry it
 	version  uint64    // rises with every write and delete
 	postings *postings // of some version, once a filter asked for its tokens

@@ -40,22 +40,24 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 	}
 	var single [1]entry // the common batch needs no allocation
 	entries := single[:0]
-	for i := range writes {
-		e, err := s.judge(q, &writes[i], ordinal, mode)
-		if err != nil {
-			return 0, err
-		}
-		if slices.ContainsFunc(entries, func(o entry) bool { return o.name == e.name }) {
-			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
-				s.quoted(e.name))
-		}
-		entries = append(entries, e)
-	}
-	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
-	if err := s.apply(entries, ordinal, mode); err != nil {
+	defer func() {
 		for i := range entries {
 			entries[i].release()
 		}
+	}()
+	for i := range writes {
+		e, err := s.judge(q, &writes[i], ordinal, mode)
+		entries = append(entries, e)
+		if err != nil {
+			return 0, err
+		}
+		if slices.ContainsFunc(entries[:i], func(o entry) bool { return o.name == e.name }) {
+			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
+				s.quoted(e.name))
+		}
+	}
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
+	if err := s.apply(entries, ordinal, mode); err != nil {
 		return 0, err
 	}
 	return s.succeed(), nil
@@ -74,8 +76,9 @@ type entry struct {
 	added  []uint32 // path indices that got their first row
 	owned  memory.Block
 
-	arrays [][]byte     // array columns: the values of each written prim, in place at the client's
-	arena  column.Arena // and where they were copied to
+	arrays  []tensor.View // array columns: the values of each written prim, in place at the client's
+	arena   column.Arena  // and where they are copied to
+	scratch memory.Block  // a tensor that had to be packed before it could be cut
 }
 
 // keep narrows a write to the prims that satisfy a condition.
@@ -101,10 +104,11 @@ func (e *entry) keep(dict *pathdict.Dictionary, wanted func(path uint32) bool) {
 	}
 }
 
-// release gives up what was copied in.
+// release gives up what the entry still holds.
 func (e *entry) release() {
 	e.block.Release()
 	e.arena.Block.Release()
+	e.scratch.Release()
 }
 
 // judge refuses what can't be written and finds the column. It changes nothing.
@@ -142,8 +146,13 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		}
 		e.owned = p.Owned
 	}
-	if err := s.checkMode(e.prims, mode); err != nil || e.prims.Len() == 0 {
+	if err := s.checkMode(e.prims, mode); err != nil {
 		return e, err
+	}
+	if e.prims.Len() == 0 {
+		e.release()
+		e.scratch = memory.Block{}
+		return e, nil
 	}
 	e.column, err = s.columnFor(e.name, e.prims, e.schema, ordinal)
 	return e, err
@@ -156,18 +165,30 @@ func (s *Stage) apply(entries []entry, ordinal uint64, mode Mode) *Error {
 	}
 	for i := range entries {
 		if err := s.bind(&entries[i]); err != nil {
-			return err
+			return s.strand(entries, err)
 		}
 	}
 	for i := range entries {
 		if err := entries[i].adopt(ordinal); err != nil {
-			return wrap(err, "attribute %q", s.quoted(entries[i].name))
+			return s.strand(entries, wrap(err, "attribute %q", s.quoted(entries[i].name)))
 		}
 	}
-	for _, e := range entries {
-		s.record(e, ordinal)
+	for i := range entries {
+		s.record(entries[i], ordinal)
+		entries[i].block, entries[i].arena = memory.Block{}, column.Arena{} // the column's now
 	}
 	return nil
+}
+
+// strand notes that rows were given out and will hold nothing, because memory ran out half-way: whoever writes them later
+// has to find out which prims are new.
+func (s *Stage) strand(entries []entry, err *Error) *Error {
+	for i := range entries {
+		if a := s.attributes[entries[i].name]; a != nil {
+			a.uncounted = true
+		}
+	}
+	return err
 }
 
 // unlockFrom is the number of bytes from which a copy is made without the stage's mutex: others would wait for longer than
@@ -259,13 +280,18 @@ func (e *entry) adopt(ordinal uint64) error {
 	return e.fill()
 }
 
+// maxPayload is more than any machine has.
+const maxPayload = 1 << 46
+
 // makeRoom takes the blocks into which the payload is copied.
 func (e *entry) makeRoom() (err error) {
 	switch {
 	case e.schema.Array:
 		total := 0
 		for _, values := range e.arrays {
-			total += len(values)
+			if total += values.Size(); total < 0 || total > maxPayload {
+				return &memory.OutOfMemory{Size: total, Purpose: memory.Columns}
+			}
 		}
 		e.block, e.arena, err = newArrays(len(e.arrays), total, false)
 	case e.column != nil:
@@ -294,19 +320,15 @@ func (e *entry) fill() error {
 	return nil
 }
 
-// gatherIn copies the payload rows that the prims ask for. A payload that is not packed is packed first.
+// gatherIn copies the payload rows that the prims ask for, and only those.
 func (e *entry) gatherIn(width int) error {
-	packed, ok := e.view.Packed()
-	if !ok {
-		whole, err := memory.Alloc(e.view.Size(), memory.Maps)
-		if err != nil {
-			return err
-		}
-		defer whole.Release()
-		packed = whole.Bytes()
-		tensor.CopyRows(packed, e.view)
+	if packed, ok := e.view.Packed(); ok {
+		tensor.GatherRows(e.block.Bytes(), packed, e.source, width)
+		return nil
 	}
-	tensor.GatherRows(e.block.Bytes(), packed, e.source, width)
+	for i, row := range e.source {
+		tensor.CopyRows(e.block.Bytes()[i*width:(i+1)*width], e.view.Row(int(row)))
+	}
 	return nil
 }
 
@@ -332,7 +354,7 @@ func (s *Stage) record(e entry, ordinal uint64) {
 	if e.column.Schema().Semantic == 0 {
 		e.column.Stamp(e.schema.Semantic)
 	}
-	if e.column.Settled(e.rows) {
+	if e.column.Settled(e.rows) && !a.uncounted {
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.count(a, e.added, +1)
 	} else {

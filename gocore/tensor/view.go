@@ -194,6 +194,22 @@ func (v View) Size() int {
 	return total
 }
 
+// Row returns one step along axis 0. The view must have passed CheckExtents.
+func (v View) Row(i int) View {
+	row := v
+	row.Shape = v.Shape[1:]
+	if v.Strides == nil {
+		elements := 1
+		for _, extent := range row.Shape {
+			elements *= int(extent)
+		}
+		row.Data = unsafe.Add(v.Data, i*elements*v.DType.Size())
+		return row
+	}
+	row.Data, row.Strides = unsafe.Add(v.Data, i*int(v.Strides[0])*v.DType.Size()), v.Strides[1:]
+	return row
+}
+
 // Packed returns the view's own memory when its elements already lie packed in row-major order, and ok false otherwise.
 func (v View) Packed() (bytes []byte, ok bool) {
 	n := v.Size()

@@ -264,9 +264,10 @@ static bool open_through_numpy(source* self, PyObject* object, place* at, DLTens
 
 /* No buffer to be had: `object` is in other memory, has a type that the buffer protocol cannot name, or is no array. */
 static bool open_without_buffer(source* self, PyObject* object, place* at, DLTensor* out) {
-  PyObject* name = dtype_name(object);
+  /* Only a buffer has a dtype that matters here: what else calls itself dtype need not even answer. */
+  PyObject* name = PyObject_CheckBuffer(object) ? dtype_name(object) : NULL;
   if (!name && PyErr_Occurred()) return false;
-  int opened = name && PyObject_CheckBuffer(object) ? open_extension_type(self, object, name, out) : 0;
+  int opened = name ? open_extension_type(self, object, name, out) : 0;
   bool good = opened > 0;
   if (opened == 0) {
     PyObject* method = PyObject_GetAttr(object, native.name.dlpack);
@@ -274,7 +275,7 @@ static bool open_without_buffer(source* self, PyObject* object, place* at, DLTen
       Py_DECREF(method);
       good = open_dlpack(self, object, at, out);
       /* NumPy's refusal of a dtype is a BufferError that does not say which argument it was */
-      if (!good && name && PyErr_ExceptionMatches(PyExc_BufferError) && PyObject_CheckBuffer(object)) {
+      if (!good && name && PyErr_ExceptionMatches(PyExc_BufferError)) {
         raise_from_current(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U", place_text(at), name);
       }
     } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {

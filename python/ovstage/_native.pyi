@@ -281,7 +281,9 @@ def consume_dlpack(
     obj: object, stream: object = None
 ) -> tuple[tuple[int, int, int, int, int, int, tuple[int, ...], tuple[int, ...] | None, int, int], ImportedTensor]:
     """Take ``obj`` through ``__dlpack__``: ``((data, device type, device id, code, bits, lanes, shape, strides or None,
-    byte offset, flags), owner)``. Lanes outside 1..255 are refused before the capsule is consumed."""
+    byte offset, flags), owner)``. Refused before the capsule is consumed: lanes outside 1..255 and axes that cannot be
+    read (``ValueError``), another device than ``__dlpack_device__`` names (``BufferError``). A foreign major version is
+    consumed, given back unread and refused with ``BufferError``."""
 
 def initialize(hierarchy_model: SupportsIndex | None = None) -> None:
     """Take one reference on the process state, with a default hierarchy model where one is given."""

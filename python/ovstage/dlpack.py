@@ -192,8 +192,9 @@ class DLTensor(ctypes.Structure):
         producer's memory lives until the returned tensor dies. ``stream`` reaches a CUDA producer, as its
         ``__dlpack__`` defines it; for host memory it means nothing.
 
-        Raises ``TypeError`` for an object without ``__dlpack__`` and ``ValueError`` for lanes outside 1 .. 255;
-        what the producer raises goes through.
+        Raises ``TypeError`` for an object without ``__dlpack__``, ``ValueError`` for lanes outside 1 .. 255 and axes
+        that cannot be read, ``BufferError`` for a foreign major version and for a tensor on another device than
+        ``__dlpack_device__`` names; what the producer raises goes through.
         """
         from ovstage._load import native
 

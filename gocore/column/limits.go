@@ -1,0 +1,16 @@
+//go:build !tiny
+
+package column
+
+const (
+	// The log of changes folds its older half beyond these bounds: changes, and rows listed one by one, or four times the
+	// column's live rows where that is more.
+	maxChanges = 1024
+	minListed  = 1 << 16
+
+	// minReclaim is the number of deleted rows below which none is worth giving up.
+	minReclaim = 256
+
+	// maxBehind bounds the number of row sets that a reusable buffer is brought up to date with.
+	maxBehind = 256
+)

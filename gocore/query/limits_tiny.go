@@ -1,0 +1,9 @@
+//go:build tiny
+
+package query
+
+// With the tag tiny the bounds are reached in a test of a few dozen steps.
+const (
+	maxBindings  = 3
+	maxPositions = 64
+)
