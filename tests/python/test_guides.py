@@ -1,4 +1,4 @@
-"""The guides say what happens: their blocks are run, in order, and print what stands below them."""
+"""The README and the guides say what happens: their blocks are run, in order, and print what stands below them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-GUIDES = sorted(Path(__file__).parents[2].glob("docs/guides/*.md"))
+ROOT = Path(__file__).parents[2]
+GUIDES = [ROOT / "README.md", *sorted(ROOT.glob("docs/guides/*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
@@ -35,5 +36,5 @@ def test_guide(guide):
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_links_lead_somewhere(guide):
-    for target in re.findall(r"\]\(([^)#]+)", guide.read_text()):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", guide.read_text()):
         assert (guide.parent / target).exists(), target

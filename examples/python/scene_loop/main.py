@@ -55,18 +55,32 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="./build.sh demo", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--scene", metavar="FILE", help="a USD file (default: ant_multi.usda of the newton package)")
     parser.add_argument("--ticks", metavar="N", type=positive, default=600, help="how many ticks to run (600)")
-    parser.add_argument("--out", metavar="FILE", type=Path, default=PICTURE, help="the picture (build/demo/paths.png)")
+    parser.add_argument(
+        "--out", metavar="FILE", type=picture_file, default=PICTURE, help="the picture (build/demo/paths.png)"
+    )
     return parser.parse_args(arguments)
 
 
 def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of ticks from 1, got {number}")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of ticks from 1, got {text!r}")
+    return int(text)
+
+
+def picture_file(text: str) -> Path:
+    """Looked at before the ticks are run, not after."""
+    file = Path(text)
+    if file.suffix != ".png" or file.is_dir():
+        raise argparse.ArgumentTypeError(f"expected the name of a .png file, got {text!r}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from None
+    return file
 
 
 def fail(text: str, code: int) -> int:

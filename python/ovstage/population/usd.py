@@ -59,8 +59,17 @@ class Report:
 
 def available() -> bool:
     """Whether usd-core and NumPy are installed; neither is imported to find out."""
+    return not _missing()
+
+
+def _missing() -> list[str]:
+    """The packages that ``open_usd`` lacks, by the names under which they are installed."""
+    return [package for module, package in (("pxr.Usd", "usd-core"), ("numpy", "numpy")) if not _found(module)]
+
+
+def _found(module: str) -> bool:
     try:
-        return find_spec("pxr.Usd") is not None and find_spec("numpy") is not None
+        return find_spec(module) is not None
     except ImportError:
         return False
 
@@ -82,10 +91,11 @@ def open_usd(
 
     Raises ``OvstageError`` when usd-core is missing, the file cannot be opened, or the ordinal is sealed already.
     """
-    if not available():
+    if missing := _missing():
         raise OvstageError(
             ErrorCode.NOT_SUPPORTED,
-            'open_usd needs usd-core and NumPy, which are not installed: pip install "ovstage-go[usd]"',
+            f"open_usd needs packages that are not installed: pip install {' '.join(missing)} "
+            '(the extra "ovstage-go[usd]" brings them)',
         )
     path = os.fspath(path)
     if not isinstance(path, str):
