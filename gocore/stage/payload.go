@@ -40,7 +40,7 @@ func (p *Payload) count(name string, prims int) (int, *Error) {
 		return 0, errorf(InvalidArgument, "attribute %q: mask has %d words of 64 bits, but count is %d; pass a bit per prim",
 			name, len(p.Mask), count)
 	case count > prims:
-		return 0, errorf(InvalidArgument, "attribute %q: count is %d, but the query lists %d prims; pass at most that many, or 0 for all",
+		return 0, errorf(InvalidArgument, "attribute %q: count is %d, but the query lists %d prims; pass at most that many, or leave count out for all",
 			name, count, prims)
 	case count == 0:
 		return prims, nil

@@ -50,18 +50,18 @@ static PyObject* intern(Stage* self, PyObject* strings, const char* name, const 
 }
 
 PyObject* stage_intern_tokens(PyObject* self, PyObject* strings) {
-  return intern((Stage*)self, strings, "token", "intern_token", path_dictionary_create_tokens_from_strings);
+  return intern((Stage*)self, strings, "strings", "intern_token", path_dictionary_create_tokens_from_strings);
 }
 
 PyObject* stage_intern_paths(PyObject* self, PyObject* strings) {
-  return intern((Stage*)self, strings, "path", "intern_path", path_dictionary_create_paths_from_strings);
+  return intern((Stage*)self, strings, "paths", "intern_path", path_dictionary_create_paths_from_strings);
 }
 
 /* ---- Texts of handles -------------------------------------------------------------------------------------------- */
 
 PyObject* stage_token_strings(PyObject* object, PyObject* tokens) {
   words given;
-  if (!words_open(&given, tokens, "token", "", 64)) return NULL;
+  if (!words_open(&given, tokens, "tokens", "", 64)) return NULL;
   PyObject* list = NULL;
   path_dictionary_instance_t* dictionary = open_dictionary((Stage*)object, "token_to_string");
   ovx_string_t* strings = dictionary ? calloc(given.count + 1, sizeof *strings) : NULL;
@@ -164,7 +164,7 @@ static size_t append_paths(path_dictionary_instance_t* dictionary, batch* self, 
 
 PyObject* stage_path_strings(PyObject* object, PyObject* paths) {
   words given;
-  if (!words_open(&given, paths, "primpath", "", 64)) return NULL;
+  if (!words_open(&given, paths, "primpaths", "", 64)) return NULL;
   PyObject* list = NULL;
   batch scratch = {0};
   path_dictionary_instance_t* dictionary = open_dictionary((Stage*)object, "path_to_string");

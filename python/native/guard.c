@@ -112,8 +112,26 @@ static PyObject* optional_attribute(PyObject* object, PyObject* name) {
   return found;
 }
 
+/* A path list is an int, but never the number of one of these: small numbers of both kinds look alike. */
+static bool refuse_path_list(PyObject* value, const char* name) {
+  static PyObject* class;
+  int matches =
+      package_attribute(&class, "ovstage.dictionary", "PathList") ? PyObject_IsInstance(value, class) : -1;
+  if (matches <= 0) return matches == 0;
+  static const char* const kinds[][2] = {
+      {"query", "a Query"}, {"read", "a Read"}, {"mapping", "a Map"}, {"ordinal_query", "an OrdinalQuery"}};
+  const char* kind = "a handle of its own kind";
+  for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+    if (strcmp(name, kinds[i][0]) == 0) kind = kinds[i][1];
+  }
+  PyErr_Format(PyExc_TypeError, "%s must be %s, got %R%s", name, kind, value,
+               strcmp(name, "query") == 0 ? "; make one with stage.query_from_path_list(...)" : "");
+  return false;
+}
+
 bool guard_handle(PyObject* value, const char* name, uint64_t* out) {
-  if (PyLong_Check(value)) return guard_uint64(value, name, out);
+  if (PyLong_CheckExact(value)) return guard_uint64(value, name, out);
+  if (PyLong_Check(value)) return refuse_path_list(value, name) && guard_uint64(value, name, out);
   PyObject* ensure_active = optional_attribute(value, native.name.ensure_active);
   if (!ensure_active) return !PyErr_Occurred() && guard_uint64(value, name, out);
   PyObject* checked = PyObject_CallNoArgs(ensure_active);
@@ -133,17 +151,22 @@ bool guard_string(PyObject* value, const char* name, ovx_string_t* out) {
     Py_XDECREF(text);
     return false;
   }
-  Py_ssize_t length;
+  Py_ssize_t length = 0;
   out->ptr = PyUnicode_AsUTF8AndSize(value, &length);
   out->length = (size_t)length;
+  if (!out->ptr && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%s must be text that UTF-8 can express, got %A, which has a lone surrogate", name,
+                 value);
+  }
   return out->ptr != NULL;
 }
 
-bool guard_attribute(PyObject* value, ovx_string_or_token_t* out) {
+bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* out) {
   *out = (ovx_string_or_token_t){0};
-  if (PyUnicode_Check(value)) return guard_string(value, "attribute", &out->string);
-  PyObject* number = as_int(value, "attribute", "an int (a token) or a str (a name)");
-  bool fits = number && unsigned_value(number, "attribute", 64, &out->token);
+  if (PyUnicode_Check(value)) return guard_string(value, name, &out->string);
+  PyObject* number = as_int(value, name, "an int (a token) or a str (a name)");
+  bool fits = number && unsigned_value(number, name, 64, &out->token);
   Py_XDECREF(number);
   return fits;
 }
@@ -162,6 +185,27 @@ bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
   Py_DECREF(number);
   *out = (ovstage_prim_mode_t)mode;
   return member;
+}
+
+/* ---- Lists ------------------------------------------------------------------------------------------------------- */
+
+static bool is_text(PyObject* values) {
+  return PyUnicode_Check(values) || PyBytes_Check(values) || PyByteArray_Check(values);
+}
+
+PyObject* guard_sequence(PyObject* values, const char* name, const char* expected) {
+  if (is_text(values)) {
+    PyErr_Format(PyExc_TypeError, "%s must be %s, got the single string %R; write [%R]", name, expected, values,
+                 values);
+    return NULL;
+  }
+  PyObject* tuple = PySequence_Tuple(values);
+  if (tuple || !PyErr_ExceptionMatches(PyExc_TypeError)) return tuple;
+  PyErr_Clear();
+  PyObject* text = shown(values);
+  if (text) PyErr_Format(PyExc_TypeError, "%s must be %s, got %U", name, expected, text);
+  Py_XDECREF(text);
+  return NULL;
 }
 
 /* ---- Lists of numbers -------------------------------------------------------------------------------------------- */
@@ -259,7 +303,6 @@ static bool words_of_buffer(words* out, PyObject* values, const char* name, cons
 }
 
 static bool words_of_iterable(words* out, PyObject* values, const char* name, const char* entries, int bits) {
-  if (PyUnicode_Check(values)) return refuse_entries(values, name, entries, NULL);
   PyObject* tuple = PySequence_Tuple(values);
   if (!tuple) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
@@ -283,7 +326,7 @@ static bool words_of_iterable(words* out, PyObject* values, const char* name, co
       Py_XDECREF(text);
     }
     char place[96];
-    PyOS_snprintf(place, sizeof place, "%s%s", name, entries);
+    PyOS_snprintf(place, sizeof place, "%s[%zd]", name, i);
     good = number && unsigned_value(number, place, bits, &entry);
     Py_XDECREF(number);
     if (bits == 32)
@@ -298,7 +341,9 @@ static bool words_of_iterable(words* out, PyObject* values, const char* name, co
 bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits) {
   memset(out, 0, sizeof *out);
   bool good;
-  if (!PyList_Check(values) && !PyTuple_Check(values) && PyObject_CheckBuffer(values)) {
+  if (is_text(values)) {
+    good = refuse_entries(values, name, entries, NULL);
+  } else if (!PyList_Check(values) && !PyTuple_Check(values) && PyObject_CheckBuffer(values)) {
     if (PyObject_GetBuffer(values, &out->view, PyBUF_RECORDS_RO) == 0) {
       good = words_of_buffer(out, values, name, entries, bits);
     } else {
@@ -324,27 +369,16 @@ void words_close(words* list) {
 
 bool texts_open(texts* out, PyObject* values, const char* name) {
   memset(out, 0, sizeof *out);
-  if (PyUnicode_Check(values) || PyBytes_Check(values)) {
-    PyErr_Format(PyExc_TypeError, "%s must be a list of strings, got the single string %R; write [%R]", name, values,
-                 values);
-    return false;
-  }
-  out->tuple = PySequence_Tuple(values);
-  if (!out->tuple) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-      PyErr_Clear();
-      PyObject* text = shown(values);
-      if (text) PyErr_Format(PyExc_TypeError, "%s must be a list of strings, got %U", name, text);
-      Py_XDECREF(text);
-    }
-    return false;
-  }
+  out->tuple = guard_sequence(values, name, "a list of strings");
+  if (!out->tuple) return false;
   out->count = (size_t)PyTuple_Size(out->tuple);
   out->data = malloc((out->count ? out->count : 1) * sizeof *out->data);
   bool good = out->data != NULL;
   if (!good) PyErr_NoMemory();
   for (size_t i = 0; good && i < out->count; i++) {
-    good = guard_string(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), name, &out->data[i]);
+    char place[96];
+    PyOS_snprintf(place, sizeof place, "%s[%zu]", name, i);
+    good = guard_string(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), place, &out->data[i]);
   }
   if (!good) texts_close(out);
   return good;

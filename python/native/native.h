@@ -99,9 +99,13 @@ bool guard_int32(PyObject* value, const char* name, int32_t* out);
 bool guard_int64(PyObject* value, const char* name, int64_t* out);
 bool guard_timeout(PyObject* value, uint64_t* out);                  /* NULL = infinite */
 bool guard_handle(PyObject* value, const char* name, uint64_t* out); /* a number, or a wrapper that is still open */
-bool guard_attribute(PyObject* value, ovx_string_or_token_t* out);   /* borrows the bytes of a str */
+bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* out); /* borrows the bytes */
 bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out);
 bool guard_string(PyObject* value, const char* name, ovx_string_t* out); /* borrows the bytes */
+
+/* A tuple of what a list holds: a new reference, which no other code changes. `expected` completes "<name> must be ...";
+ * a single str or bytes is refused, though it could be iterated. NULL: an exception. */
+PyObject* guard_sequence(PyObject* values, const char* name, const char* expected);
 
 /*
  * A list of numbers in an argument: a view into the caller's buffer where its type is the wanted one, else a copy.

@@ -31,7 +31,7 @@ static void filter_close(filter* self) {
 static bool filter_open(filter* out, PyObject* predicates) {
   memset(out, 0, sizeof *out);
   if (predicates == Py_None) return true;
-  out->tuple = PySequence_Tuple(predicates);
+  out->tuple = guard_sequence(predicates, "predicates", "a list of Predicates");
   if (!out->tuple) return false;
   out->count = (size_t)PyTuple_Size(out->tuple);
   out->predicates = calloc(out->count + 1, sizeof *out->predicates);
@@ -42,7 +42,7 @@ static bool filter_open(filter* out, PyObject* predicates) {
     PyObject *attribute, *op, *values;
     int32_t number;
     good = PyArg_ParseTuple(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), "OOO:predicate", &attribute, &op, &values) &&
-           guard_attribute(attribute, &out->predicates[i].attribute) && guard_int32(op, "op", &number) &&
+           guard_attribute(attribute, "attribute", &out->predicates[i].attribute) && guard_int32(op, "op", &number) &&
            texts_open(&out->values[i], values, "values");
     if (!good) break;
     out->predicates[i].op = (ovstage_filter_op_t)number;

@@ -298,7 +298,8 @@ static PyObject* stage_advance(PyObject* object, PyObject* const* args, Py_ssize
 static PyObject* stage_attribute_floor(PyObject* object, PyObject* attribute) {
   Stage* self = (Stage*)object;
   ovx_string_or_token_t name = {0};
-  if ((attribute != Py_None && !guard_attribute(attribute, &name)) || !stage_begin(self, "get_attribute_write_floor")) {
+  if ((attribute != Py_None && !guard_attribute(attribute, "attribute", &name)) ||
+      !stage_begin(self, "get_attribute_write_floor")) {
     return NULL;
   }
   ovstage_enqueue_result_t result;
@@ -352,18 +353,17 @@ static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_
   Stage* self = (Stage*)object;
   uint64_t query, ordinal;
   if (!check_argument_count("_delete", nargs, 3, 3)) return NULL;
-  if (PyUnicode_Check(args[1])) {
-    PyErr_Format(PyExc_TypeError, "attributes must be a list of attributes, got the single string %R; write [%R]",
-                 args[1], args[1]);
-    return NULL;
-  }
-  PyObject* tuple = PySequence_Tuple(args[1]); /* keeps the bytes of names */
+  PyObject* tuple = guard_sequence(args[1], "attributes", "a list of attributes"); /* keeps the bytes of names */
   if (!tuple) return NULL;
   Py_ssize_t count = PyTuple_Size(tuple);
   ovx_string_or_token_t* names = calloc((size_t)count + 1, sizeof *names);
   bool good = names != NULL;
   if (!good) PyErr_NoMemory();
-  for (Py_ssize_t i = 0; good && i < count; i++) good = guard_attribute(PyTuple_GetItem(tuple, i), &names[i]);
+  for (Py_ssize_t i = 0; good && i < count; i++) {
+    char place[48];
+    PyOS_snprintf(place, sizeof place, "attributes[%zd]", i);
+    good = guard_attribute(PyTuple_GetItem(tuple, i), place, &names[i]);
+  }
   PyObject* answer = NULL;
   if (good && guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
       stage_begin(self, "delete_attributes")) {

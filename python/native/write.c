@@ -21,8 +21,9 @@ enum { INLINE_AXES = 4 };
 typedef struct {
   Py_buffer view; /* view.obj == NULL: none */
 import tensor;  /* all zero: none */
-  int64_t* strides;
-  int64_t inline_strides[INLINE_AXES];
+  PyObject* owner; /* of the memory that a DLTensor describes; NULL: none known */
+  int64_t* axes;   /* strides of a view, or shape and strides of a DLTensor */
+  int64_t inline_axes[2 * INLINE_AXES];
 } source;
 
 typedef struct {
@@ -40,8 +41,9 @@ static const char* place_text(place* at) {
 }
 
 static void source_close(source* self) {
-  if (self->strides != self->inline_strides) free(self->strides);
-  self->strides = NULL;
+  if (self->axes != self->inline_axes) free(self->axes);
+  self->axes = NULL;
+  Py_CLEAR(self->owner);
   if (self->view.obj) PyBuffer_Release(&self->view);
   self->view.obj = NULL;
   import_close(&self->tensor);
@@ -155,6 +157,11 @@ static bool refuse_type(PyObject* object, place* at, const char* format, type_ve
 
 /* ---- Opening a source -------------------------------------------------------------------------------------------- */
 
+static bool make_axes(source* self, int32_t ndim) {
+  self->axes = ndim <= INLINE_AXES ? self->inline_axes : malloc(2 * (size_t)ndim * sizeof *self->axes);
+  return self->axes || PyErr_NoMemory();
+}
+
 /* Strides of a view in elements; NULL where it is compact. */
 static bool strides_of_view(source* self, int64_t** out) {
   const Py_buffer* view = &self->view;
@@ -162,12 +169,9 @@ static bool strides_of_view(source* self, int64_t** out) {
   if (!view->strides || (view->ndim == 1 && view->strides[0] == view->itemsize) || PyBuffer_IsContiguous(view, 'C')) {
     return true;
   }
-  self->strides = self->inline_strides;
-  if (view->ndim > INLINE_AXES && !(self->strides = malloc((size_t)view->ndim * sizeof *self->strides))) {
-    return PyErr_NoMemory() != NULL;
-  }
-  for (int axis = 0; axis < view->ndim; axis++) self->strides[axis] = view->strides[axis] / view->itemsize;
-  *out = self->strides;
+  if (!make_axes(self, view->ndim)) return false;
+  for (int axis = 0; axis < view->ndim; axis++) self->axes[axis] = view->strides[axis] / view->itemsize;
+  *out = self->axes;
   return true;
 }
 
@@ -187,6 +191,72 @@ static bool describe_view(source* self, DLDataType type, DLTensor* out) {
   return strides_of_view(self, &out->strides);
 }
 
+/* The attribute of a descriptor, None where it has none; NULL: an exception. */
+static PyObject* known(PyObject* object, const char* name) {
+  PyObject* found = PyObject_GetAttrString(object, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();
+  return Py_NewRef(Py_None);
+}
+
+/* What lies in `held` bytes behind a descriptor's pointer: false, with an exception, when its shape leads out of them.
+ * The rule of _reach in ovstage/dlpack.py. What makes no tensor at all is left to the engine, which refuses it. */
+static bool check_extent(const DLTensor* t, int64_t held, place* at) {
+  __extension__ typedef __int128 wide;
+  wide lowest = 0, highest = 1, row = (wide)t->dtype.bits * t->dtype.lanes;
+  int64_t compact = 1;
+  bool fits = true;
+  for (int32_t axis = 0; axis < t->ndim; axis++) {
+    if (t->shape[axis] <= 0) return true;
+  }
+  for (int32_t axis = t->ndim - 1; axis >= 0; axis--) {
+    int64_t step;
+    fits = !__builtin_mul_overflow(t->shape[axis] - 1, t->strides ? t->strides[axis] : compact, &step) && fits;
+    if (!t->strides) fits = !__builtin_mul_overflow(compact, t->shape[axis], &compact) && fits;
+    if (!fits) break;
+    *(step < 0 ? &lowest : &highest) += step;
+  }
+  wide first = (wide)t->byte_offset - (7 - lowest * row) / 8, last = (wide)t->byte_offset + (highest * row + 7) / 8;
+  if (fits && first >= 0 && last <= held) return true;
+  if (fits && first >= INT64_MIN && last <= INT64_MAX) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s reaches over bytes %lld to %lld, but its backing buffer holds %lld bytes; make the descriptor "
+                 "anew with make_dltensor(array)",
+                 place_text(at), (long long)first, (long long)last, (long long)held);
+  } else {
+    PyErr_Format(PyExc_ValueError,
+                 "%s reaches over more than 2**63 bytes, but its backing buffer holds %lld bytes; make the descriptor "
+                 "anew with make_dltensor(array)",
+                 place_text(at), (long long)held);
+  }
+  return false;
+}
+
+/* A DLTensor, whose view stays open and keeps the object. Its fields may be assigned by other threads, and by Python
+ * code that runs before the write does: shape and strides are copied, and the owner of the elements is held. */
+static bool open_descriptor(source* self, PyObject* object, place* at, DLTensor* out) {
+  PyObject* extent = known(object, "_extent");
+  if (!extent || !(self->owner = known(object, "_owner"))) {
+    Py_XDECREF(extent);
+    return false;
+  }
+  long long held = PyLong_Check(extent) ? PyLong_AsLongLong(extent) : -1;
+  Py_DECREF(extent);
+  if (held == -1 && PyErr_Occurred()) return false;
+
+  /* From here to the end no Python code runs. */
+  memcpy(out, self->view.buf, sizeof *out);
+  if (out->ndim <= 0 || out->ndim > MOST_AXES || !out->shape) { /* one element, or no tensor: the engine says so */
+    out->shape = out->strides = NULL;
+    return out->ndim != 0 || held < 0 || !out->data || check_extent(out, held, at);
+  }
+  if (!make_axes(self, out->ndim)) return false;
+  size_t size = (size_t)out->ndim * sizeof *self->axes;
+  out->shape = memcpy(self->axes, out->shape, size);
+  if (out->strides) out->strides = memcpy(self->axes + out->ndim, out->strides, size);
+  return held < 0 || !out->data || check_extent(out, held, at);
+}
+
 static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out);
 
 /* The object's buffer is open: an array, or a DLTensor, which as a ctypes structure has a buffer too. */
@@ -204,10 +274,7 @@ static bool open_view(source* self, PyObject* object, place* at, DLTensor* out) 
     static PyObject* class;
     int is_tensor = package_attribute(&class, "ovstage.dlpack", "DLTensor") ? PyObject_IsInstance(object, class) : -1;
     if (is_tensor < 0) return false;
-    if (is_tensor) { /* the view stays open: the object keeps what the pointers lead to */
-      memcpy(out, self->view.buf, sizeof *out);
-      return true;
-    }
+    if (is_tensor) return open_descriptor(self, object, at, out);
   }
   return refuse_type(object, at, self->view.format, verdict);
 }
@@ -534,7 +601,7 @@ static bool payload_open(payload* self, const write_arguments* args) {
   }
   if (args->semantic && !guard_int32(args->semantic, "semantic", &semantic)) return false;
   data->semantic = (ovstage_attribute_semantic_t)semantic;
-  if (!guard_attribute(args->attribute, &self->write.attribute)) return false;
+  if (!guard_attribute(args->attribute, "attribute", &self->write.attribute)) return false;
   self->attribute = Py_NewRef(args->attribute);
   return true;
 }
@@ -638,6 +705,24 @@ static bool read_description(PyObject* description, PyObject* fields[FIELDS]) {
   return true;
 }
 
+/* Say of an exception about one entry which entry it was, if it is of a kind that is raised for wrong arguments. */
+static void name_entry(PyObject* attribute, Py_ssize_t position) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (type == PyExc_TypeError || type == PyExc_ValueError || type == PyExc_BufferError) {
+    PyObject* name = PyUnicode_Check(attribute) ? PyUnicode_FromFormat("\"%U\"", attribute) : shown(attribute);
+    PyObject* text = name ? PyUnicode_FromFormat("writes[%zd] (%U): %S", position, name, value) : NULL;
+    PyObject* args = text ? PyTuple_Pack(1, text) : NULL;
+    if (args) PyObject_SetAttrString(value, "args", args);
+    PyErr_Clear();
+    Py_XDECREF(args);
+    Py_XDECREF(text);
+    Py_XDECREF(name);
+  }
+  PyErr_Restore(type, value, traceback);
+}
+
 static bool open_description(payload* self, PyObject* description, Py_ssize_t position) {
   static PyObject* class;
   if (!package_attribute(&class, "ovstage", "WriteDesc")) return false;
@@ -655,6 +740,7 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
     write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],
                              fields[5], fields[6], fields[7], fields[8], fields[9]};
     good = payload_open(self, &entry);
+    if (!good) name_entry(fields[0], position);
   }
   for (int i = 0; i < FIELDS; i++) Py_XDECREF(fields[i]);
   return good;
@@ -665,7 +751,7 @@ PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssi
   Stage* self = (Stage*)object;
   PyObject* slots[4];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
-  PyObject* writes = PySequence_Tuple(slots[1]);
+  PyObject* writes = guard_sequence(slots[1], "writes", "a sequence of WriteDesc");
   if (!writes) return NULL;
   size_t count = (size_t)PyTuple_Size(writes);
   batch* inputs = calloc(1, sizeof *inputs + count * sizeof(payload));

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ovstage import guard, leak
 from ovstage.errors import OVX_API_ERROR, OvstageError, OvxError
@@ -129,19 +129,21 @@ class PathDictionary:
     """
 
     def __init__(self, stage: Stage | None = None) -> None:
-        self._stage: Stage | None = None
-        self._private = stage is None
-        if stage is None:
-            from ovstage.stage import Stage
+        from ovstage.stage import Stage
 
-            stage = Stage("path dictionary")
-        self._stage = stage
+        if stage is not None and not isinstance(stage, Stage):
+            raise TypeError(f"stage must be a Stage or None, got {stage!r} ({type(stage).__name__})")
+        self._private = stage is None
+        self._stage: Stage | None = Stage("path dictionary") if stage is None else stage
 
     def destroy(self) -> None:
         """Close this wrapper. May be called again."""
         stage, self._stage = self._stage, None
         if stage is not None and self._private:
             stage.destroy()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise guard.uncopied(self)  # the copy would destroy a private stage under the original
 
     def __enter__(self) -> PathDictionary:
         return self
@@ -160,7 +162,7 @@ class PathDictionary:
 
     def intern_token(self, string: str) -> int:
         """The token of a non-empty string."""
-        return self._live()._intern_tokens((string,))[0]
+        return self._live()._intern_tokens((guard.string(string, "string"),))[0]
 
     def intern_tokens(self, strings: Sequence[str]) -> list[int]:
         """The tokens of many strings, in one call: all of them are interned, or none."""
@@ -168,11 +170,11 @@ class PathDictionary:
 
     def token_to_string(self, token: int) -> str:
         """The string of a token; token 0 is the empty string."""
-        return self._live()._token_strings((token,))[0]
+        return self._live()._token_strings((guard.uint64(token, "token"),))[0]
 
     def intern_path(self, path: str) -> int:
         """The handle of a prim path: ``/``, or absolute without trailing slash, empty, ``.`` or ``..`` components."""
-        return self._live()._intern_paths((path,))[0]
+        return self._live()._intern_paths((guard.string(path, "path"),))[0]
 
     def intern_paths(self, paths: Sequence[str]) -> list[int]:
         """The handles of many prim paths, in one call: all of them are interned, or none."""
@@ -180,7 +182,7 @@ class PathDictionary:
 
     def path_to_string(self, primpath: int) -> str:
         """The text of a prim path."""
-        return self._live()._path_strings((primpath,))[0]
+        return self._live()._path_strings((guard.uint64(primpath, "primpath"),))[0]
 
     # --- path lists ---
 

@@ -331,8 +331,9 @@ def make_dltensor(
       into lanes, ``(N, 3)`` to ``(N,)`` with three lanes, without touching memory; the other overrides only confirm
       the folded layout, and ``device_type`` and ``device_id`` come from the producer.
 
-    Raises ``ValueError`` for a dtype outside the transport table, lanes outside 1 .. 255 and a fold that does not come
-    out even; ``TypeError`` for arguments of the wrong kind.
+    Raises ``ValueError`` for a dtype outside the transport table, lanes outside 1 .. 255, a shape that reaches beyond
+    the array and a fold that does not come out even; ``TypeError`` for arguments of the wrong kind. Fields that are
+    assigned later are judged where the tensor is written or decoded.
     """
     import numpy as np
 
@@ -342,20 +343,30 @@ def make_dltensor(
             _fold(tensor, dtype, shape, ndim, strides)
         return tensor
 
+    if array is None or isinstance(array, (str, bytes, bytearray)):
+        raise TypeError(f"array must be an array, got {array!r} ({type(array).__name__})")
     held = np.ascontiguousarray(array)
     row = numpy_to_dldatatype(held.dtype) if dtype is None else _checked(dtype)
     _lanes(row.lanes, "dtype lanes")
-    extents = tuple(held.shape) if shape is None else tuple(shape)
+    extents = tuple(held.shape) if shape is None else _extents(shape)
+    steps = None if strides is None else _entries(strides, "strides")
     rank = len(extents) if ndim is None else index(ndim)
     if rank < 0:
         raise ValueError(f"ndim must be non-negative, got {rank}")
     if rank > len(extents):
         raise ValueError(f"ndim {rank} exceeds len(shape), which is {len(extents)}")
-    if strides is not None and len(strides) < rank:
-        raise ValueError(f"strides has {len(strides)} entries, shorter than ndim, which is {rank}")
+    if steps is not None and len(steps) < rank:
+        raise ValueError(f"strides has {len(steps)} entries, shorter than ndim, which is {rank}")
+    seen = extents[:rank], None if steps is None else steps[:rank]
+    first, last = _reach(*seen, row.bits * row.lanes)
+    if first < 0 or last > held.nbytes:
+        raise ValueError(
+            f"shape {list(seen[0])}{'' if steps is None else f' with strides {list(steps[:rank])}'} of {row} reaches "
+            f"over bytes {first} to {last}, but its backing buffer holds {held.nbytes} bytes"
+        )
 
     tensor = DLTensor(held.ctypes.data, DLDevice(device_type, device_id), rank, row)
-    _lay_out(tensor, extents, strides)
+    _lay_out(tensor, extents, steps)
     tensor._owner = held
     tensor._extent = held.nbytes
     tensor._readonly = not held.flags.writeable
@@ -399,6 +410,16 @@ def _span(shape: Sequence[int], strides: Sequence[int] | None) -> int | None:
     if strides is None:
         return math.prod(shape)
     return 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int] | None, row_bits: int, offset: int = 0) -> tuple[int, int]:
+    """The first byte that a tensor of non-negative extents reads, and the first that it does not."""
+    if 0 in shape:
+        return offset, offset
+    steps = [(extent - 1) * stride for extent, stride in zip(shape, strides or _compact(shape), strict=True)]
+    first = sum(step for step in steps if step < 0) * row_bits // 8
+    last = ((sum(step for step in steps if step > 0) + 1) * row_bits + 7) // 8
+    return offset + first, offset + last
 
 
 def _compact(shape: Sequence[int]) -> list[int]:
@@ -512,9 +533,21 @@ def _confirm(
 
 def _entries(values: Sequence[int], name: str) -> tuple[int, ...]:
     try:
-        return tuple(index(value) for value in values)
+        entries = tuple(index(value) for value in values)
     except TypeError:
         raise TypeError(f"{name} entries must be integers, got {values!r}") from None
+    for at, entry in enumerate(entries):
+        if not -(2**63) <= entry < 2**63:
+            raise ValueError(f"{name} entries must fit in int64, got {entry} at position {at}")
+    return entries
+
+
+def _extents(shape: Sequence[int]) -> tuple[int, ...]:
+    extents = _entries(shape, "shape")
+    for at, extent in enumerate(extents):
+        if extent < 0:
+            raise ValueError(f"shape entries must be non-negative, got {extent} at position {at}")
+    return extents
 
 
 # --- decoding -------------------------------------------------------------------------------------------------------
@@ -550,6 +583,8 @@ def dltensor_to_numpy(tensor: DLTensor, *, readonly: bool = False) -> npt.NDArra
     """
     import numpy as np
 
+    if not isinstance(tensor, DLTensor):
+        raise TypeError(f"tensor must be a DLTensor, got {tensor!r} ({type(tensor).__name__})")
     if tensor.device.device_type != DLDeviceType.kDLCPU:
         raise NotImplementedError(f"dltensor_to_numpy only supports CPU tensors, got one on {tensor.device}")
     stored, dtype = _numpy_types(tensor.dtype)
@@ -600,8 +635,6 @@ def _check_extent(tensor: DLTensor, shape: tuple[int, ...], strides: tuple[int, 
     held: int | None = getattr(tensor, "_extent", None)
     if held is None:
         return
-    reach = [(extent - 1) * stride * row for extent, stride in zip(shape, strides, strict=True)]
-    first = tensor.byte_offset + sum(step for step in reach if step < 0)
-    last = tensor.byte_offset + sum(step for step in reach if step > 0) + row
+    first, last = _reach(shape, strides, row * 8, tensor.byte_offset)
     if first < 0 or last > held:
         raise ValueError(f"the tensor reaches over bytes {first} to {last}, but its backing buffer holds {held} bytes")

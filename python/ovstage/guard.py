@@ -7,7 +7,7 @@ Arguments are judged before anything is changed or consumed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from operator import index
 from typing import TypeVar
@@ -17,6 +17,7 @@ from ovstage.errors import ErrorCode, OvstageError
 __all__ = ["OVSTAGE_TIMEOUT_INFINITE", "TIMEOUT_INFINITE"]
 
 Kind = TypeVar("Kind", bound=IntEnum)
+Item = TypeVar("Item")
 
 TIMEOUT_INFINITE = 2**64 - 1
 """Wait until the answer is there. Every other timeout is a number of nanoseconds; 0 polls."""
@@ -81,7 +82,24 @@ def string(value: object, name: str) -> str:
     """A real string."""
     if not isinstance(value, str):
         raise TypeError(f"expected str for {name}, got {_shown(value)}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"{name} must be text that UTF-8 can express, got {value!a}, which has a lone surrogate"
+            ) from None
     return value
+
+
+def entries(values: Iterable[Item], name: str, expected: str) -> list[Item]:
+    """What a list holds; a single string is refused, though it could be iterated."""
+    if isinstance(values, (str, bytes, bytearray)):
+        raise TypeError(f"{name} must be {expected}, got the single string {values!r}; write [{values!r}]")
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be {expected}, got {_shown(values)}") from None
 
 
 def choice(value: object, words: Sequence[str], name: str) -> int:
@@ -89,6 +107,12 @@ def choice(value: object, words: Sequence[str], name: str) -> int:
     if isinstance(value, str) and value in words:
         return words.index(value)
     raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {_shown(value)}")
+
+
+def uncopied(value: object) -> TypeError:
+    """The answer to a copy of what stands for one native resource."""
+    name = type(value).__name__
+    return TypeError(f"{'an' if name[0] in 'AEIOU' else 'a'} {name} cannot be copied or pickled")
 
 
 def unsupported(call: str) -> OvstageError:

@@ -8,7 +8,7 @@ be used from any thread; of two threads that release one, the second gets ``INVA
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from ovstage import guard, leak
 from ovstage._load import native
@@ -71,6 +71,9 @@ class Handle:
         except OvstageError:
             return
         leak.warn(f"{type(self).__name__} {self.handle} was garbage-collected without {self._ending}")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise guard.uncopied(self)  # two objects would each release the one native handle
 
     def _ensure_active(self) -> None:
         """Raise unless the handle can be used; the stage calls it on every handle it is given."""

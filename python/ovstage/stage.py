@@ -60,10 +60,12 @@ class Stage(native.Stage):
     _configured = False
 
     def __init__(self, name: str | None = None, config: StageConfig | None = None) -> None:
+        if "_path_list_refs" in self.__dict__:
+            raise RuntimeError("a Stage cannot be initialised twice")
+        if name is not None and "\0" in guard.string(name, "name"):
+            raise ValueError(f"name must not contain NUL, got {name!r}")
         if config is not None and not isinstance(config, StageConfig):
             raise TypeError(f"config must be a StageConfig or None, got {config!r}")
-        self._path_list_refs: dict[int, References] = {}
-        self._process = os.getpid()
         if config is not None:
             history = guard.uint64(config.history_ordinals, "history_ordinals")
             native.initialize(config.hierarchy_model())
@@ -73,6 +75,8 @@ class Stage(native.Stage):
         except BaseException:
             self._forget_config()
             raise
+        self._path_list_refs: dict[int, References] = {}
+        self._process = os.getpid()
         if config is not None:
             self._keep_history(history)
 
@@ -161,16 +165,19 @@ class Stage(native.Stage):
         all of the attributes are sealed. An attribute that no queried prim has is left out. Raises what
         ``read_attributes`` and ``Read.to_numpy`` raise.
         """
-        if isinstance(attrs, (str, bytes)):
-            raise TypeError(f"attrs must be a list of attributes, got the single string {attrs!r}; write [{attrs!r}]")
-        asked = list(attrs)
-        tokens = [self._intern_tokens((name,))[0] if isinstance(name, str) else name for name in asked]
+        asked = guard.entries(attrs, "attrs", "a list of attributes")
+        tokens = [self._token(item, f"attrs[{at}]") for at, item in enumerate(asked)]
         if not isinstance(ordinal, OrdinalRange):
             ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
         with self.read_attributes(query, tokens, ordinal) as read:
             read.wait()
             columns = read.to_numpy()
         return {name: columns[token] for name, token in zip(asked, tokens, strict=True) if token in columns}
+
+    def _token(self, attribute: int | str, name: str) -> int:
+        if isinstance(attribute, str):
+            return self._intern_tokens((guard.string(attribute, name),))[0]
+        return guard.uint64(attribute, name)
 
     def _sealed(self, attributes: Sequence[int]) -> int:
         """The newest ordinal up to which all of the attributes are sealed."""

@@ -95,7 +95,7 @@ class Predicate:
 
     def condition(self) -> tuple[int | str, int, list[str]]:
         """What the extension takes; judged when a query is made of it, since fields can be assigned at any time."""
-        if isinstance(self.values, (str, bytes)):
+        if isinstance(self.values, (str, bytes, bytearray)):
             raise TypeError(f"values must be a list of strings, got the single string {self.values!r}")
         return self.attribute, guard.member(self.op, FilterOp, "op"), [str(value) for value in self.values]
 
@@ -104,7 +104,7 @@ class Filter:
     """The prims for which every predicate holds."""
 
     def __init__(self, predicates: Iterable[Predicate]) -> None:
-        self.predicates: list[Predicate] = list(predicates)
+        self.predicates: list[Predicate] = guard.entries(predicates, "predicates", "a list of Predicates")
 
     def __repr__(self) -> str:
         return f"Filter({self.predicates!r})"

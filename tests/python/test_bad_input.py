@@ -16,9 +16,13 @@ from ovstage import (
     DLDeviceType,
     DLTensor,
     ErrorCode,
+    Filter,
+    FilterOp,
     OrdinalRange,
     OvstageError,
     OvxError,
+    Predicate,
+    Scope,
     WriteDesc,
     make_dltensor,
 )
@@ -180,8 +184,56 @@ def test_descriptor_that_points_nowhere(sealed):
 
 
 def test_negative_extent(sealed):
-    tensor = make_dltensor(np.float32([1, 2]), shape=[-2])
+    tensor = make_dltensor(np.float32([1, 2]))
+    tensor.shape = (ctypes.c_int64 * 1)(-2)
     refused(write(sealed, tensor), ErrorCode.INVALID_ARGUMENT, "-2")
+
+
+def axes(*numbers):
+    return (ctypes.c_int64 * len(numbers))(*numbers)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reach"),
+    [
+        ({"shape": axes(3)}, "bytes 0 to 12"),
+        ({"shape": axes(2, 10**7), "ndim": 2}, "bytes 0 to 80000000"),
+        ({"shape": axes(2, 2**62), "ndim": 2}, "more than 2**63 bytes"),
+        ({"shape": axes(2**62, 2**62), "ndim": 2}, "more than 2**63 bytes"),
+        ({"strides": axes(2)}, "bytes 0 to 12"),
+        ({"strides": axes(-1)}, "bytes -4 to 4"),
+        ({"strides": axes(2**63 - 1)}, "more than 2**63 bytes"),
+        ({"byte_offset": 4}, "bytes 4 to 12"),
+        ({"dtype": DLDataType(2, 32, 3)}, "bytes 0 to 24"),
+        ({"ndim": 0, "byte_offset": 8}, "bytes 8 to 12"),
+        ({"shape": axes(*[1] * 10, 3), "ndim": 11}, "bytes 0 to 12"),
+    ],
+)
+@pytest.mark.parametrize("transfer", [False, True])
+def test_descriptor_that_was_made_to_reach_too_far(sealed, fields, reach, transfer):
+    tensor = make_dltensor(np.float32([8, 9]))
+    for name, value in fields.items():
+        setattr(tensor, name, value)
+    with pytest.raises(ValueError, match=r"tensors reaches over .*, but its backing buffer holds 8 bytes") as caught:
+        write(sealed, tensor, transfer=transfer)
+    assert reach in str(caught.value)
+    with pytest.raises(ValueError, match=r"tensors\[1\] reaches over"):
+        write(sealed, [make_dltensor(np.float32([8, 9])), tensor], "runs", is_array=True)
+
+
+@pytest.mark.parametrize("ndim", [-1, 33, 65, 2**31 - 1])
+def test_descriptor_with_axes_that_are_not_there(sealed, ndim):
+    tensor = make_dltensor(np.float32([8, 9]))
+    tensor.ndim = ndim
+    refused(write(sealed, tensor), ErrorCode.INVALID_ARGUMENT, "ndim", ndim)
+
+
+def test_descriptor_within_its_memory(table):
+    tensor = make_dltensor(np.float32([1, 2, 3, 4]))
+    tensor.shape, tensor.strides, tensor.byte_offset = axes(2), axes(-2), 12
+    table.write("mass", tensor, 1)
+    table.seal(1)
+    assert table.read("mass", 1) == [4, 2]
 
 
 @pytest.mark.parametrize("name", ["usd-path", "usd-parent", "usd-children", "usd-active"])
@@ -301,6 +353,87 @@ def test_group_of_a_wrong_kind(sealed):
     with pytest.raises(TypeError, match="unmap_group"):
         sealed.stage.release_group(mapping.fetch_next())
     mapping.abort()
+
+
+def test_path_list_for_a_handle(sealed):
+    stage, paths = sealed.stage, sealed.list
+    wanted = rf"query must be a Query, got PathList\({int(paths)}, owned\); make one with stage.query_from_path_list"
+    for call in (
+        lambda: stage.write_attribute(paths, "mass", 6, np.float32([8, 9]), is_array=False),
+        lambda: stage.write_attributes(paths, [], 6),
+        lambda: stage.read(paths, ["mass"]),
+        lambda: stage.map_attribute(paths, "mass", 6),
+        lambda: stage.delete_attributes(paths, ["mass"], 6),
+        lambda: stage.release_query(paths),
+    ):
+        with pytest.raises(TypeError, match=wanted):
+            call()
+    with pytest.raises(TypeError, match="read must be a Read, got PathList"):
+        stage.fetch_read_next(paths)
+    with pytest.raises(TypeError, match="mapping must be a Map, got PathList"):
+        stage.fetch_map_next(paths)
+
+
+# --- lists ---
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_bytes_are_no_list(sealed, names, kind):
+    stage, text = sealed.stage, kind(b"mass")
+    for name, call in {
+        "attributes": lambda: stage.delete_attributes(sealed.query, text, 6),
+        "attrs": lambda: stage.read_attributes(sealed.query, text, OrdinalRange.latest(5)),
+        "primpaths": lambda: names.create_path_list(text),
+        "paths": lambda: names.create_path_list_from_strings(text),
+        "strings": lambda: names.intern_tokens(text),
+        "target_paths": lambda: stage.clone("/World/Prim0", text, 6),
+        "values": lambda: stage.query(Filter([Predicate("mass", FilterOp.IN, text)])),
+        "predicates": lambda: Filter(text),
+        "writes": lambda: stage.write_attributes(sealed.query, text, 6),
+        "index_map": lambda: write(sealed, np.float32([8, 9]), index_map=text),
+    }.items():
+        with pytest.raises(TypeError, match=rf"^{name}\b"):
+            call()
+    for call in (
+        lambda: stage.advance_write_floor(9, Scope.INCLUDE, text),
+        lambda: stage.read(sealed.query, text),
+        lambda: stage.query(None, text),
+    ):
+        with pytest.raises(TypeError, match=r"^attr"):
+            call()
+
+
+@pytest.mark.parametrize("wrong", [None, 5])
+def test_what_is_no_list_is_named(sealed, wrong):
+    stage = sealed.stage
+    for name, call in {
+        "attributes must be a list of attributes": lambda: stage.delete_attributes(sealed.query, wrong, 6),
+        "attrs must be a list of attributes": lambda: stage.read(sealed.query, wrong),
+        "predicates must be a list of Predicates": lambda: Filter(wrong),
+        "writes must be a sequence of WriteDesc": lambda: stage.write_attributes(sealed.query, wrong, 6),
+    }.items():
+        with pytest.raises(TypeError, match=rf"^{name}, got {wrong}"):
+            call()
+
+
+def test_wrong_items_are_told_by_their_position(sealed, names):
+    for text, call in {
+        r"attributes\[1\] must be": lambda: sealed.stage.delete_attributes(sealed.query, ["mass", None], 6),
+        r"attrs\[1\] must be": lambda: sealed.stage.read(sealed.query, ["mass", None]),
+        r"expected str for strings\[1\]": lambda: names.intern_tokens(["a", 5]),
+        r"expected str for paths\[1\]": lambda: names.intern_paths(["/a", 5]),
+    }.items():
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.raises(ValueError, match=r"primpaths\[1\] must be non-negative, got -1"):
+        names.create_path_list([1, -1])
+
+
+def test_entry_of_a_batch_is_named(sealed):
+    good, bad = WriteDesc("mass", np.float32([8, 9]), False), np.zeros(2, ">f4")
+    for attribute, name in (("new", '"new"'), (sealed.token("new"), "int")):
+        with pytest.raises(ValueError, match=rf"^writes\[1\] \(.*{name}.*\): tensors has dtype >f4"):
+            sealed.stage.write_attributes(sealed.query, [good, WriteDesc(attribute, bad, False)], 6)
 
 
 # --- maps ---

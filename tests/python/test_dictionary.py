@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -138,6 +141,43 @@ def test_single_string_is_no_list(names):
             call("/A")
     with pytest.raises(TypeError, match="primpaths must be ints"):
         names.create_path_list("/A")
+
+
+def test_single_values_are_named(names):
+    for name, call in {"token": names.token_to_string, "primpath": names.path_to_string}.items():
+        with pytest.raises(TypeError, match=rf"^{name} must be an int, got 'x'"):
+            call("x")
+        with pytest.raises(ValueError, match=rf"^{name} must be non-negative, got -1$"):
+            call(-1)
+
+
+def test_lone_surrogates_are_named(stage, names):
+    for name, call in {
+        "string": lambda: names.intern_token("a\ud800"),
+        "path": lambda: names.intern_path("/a\ud800"),
+        r"strings\[1\]": lambda: names.intern_tokens(["a", "\ud800"]),
+        r"paths\[1\]": lambda: names.create_path_list_from_strings(["/a", "/\ud800"]),
+        r"attrs\[0\]": lambda: stage.read(1, ["\ud800"]),
+        "attribute": lambda: stage.get_attribute_write_floor("\ud800"),
+        "name": lambda: ovstage.Stage("\ud800"),
+    }.items():
+        with pytest.raises(ValueError, match=rf"^{name} must be text that UTF-8 can express, got .*ud800") as caught:
+            call()
+        assert type(caught.value) is ValueError
+
+
+def test_wrapper_is_not_copied():
+    with PathDictionary() as names:
+        for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="a PathDictionary cannot be copied or pickled"):
+                duplicate(names)
+        assert names.intern_token("mass")
+
+
+@pytest.mark.parametrize("wrong", [5, "stage", ovstage.Stage])
+def test_wrapper_of_what_is_no_stage(wrong):
+    with pytest.raises(TypeError, match="stage must be a Stage or None, got"):
+        PathDictionary(wrong)
 
 
 def test_wrapper_without_a_stage_has_one_of_its_own():

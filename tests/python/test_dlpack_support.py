@@ -201,7 +201,7 @@ def test_readonly_array_is_a_source_like_any_other():
 
 
 @pytest.mark.parametrize(
-    "array", [np.zeros(2, ">f4"), np.zeros(2, "c8"), np.zeros(2, "f4,f4"), np.array([None]), "text"]
+    "array", [np.zeros(2, ">f4"), np.zeros(2, "c8"), np.zeros(2, "f4,f4"), np.array([None]), np.array("text")]
 )
 def test_arrays_that_cannot_be_described(array):
     with pytest.raises(ValueError, match="Unsupported numpy dtype"):
@@ -228,6 +228,50 @@ def test_overrides_are_judged():
         make_dltensor(values, shape=["2"])
     with pytest.raises(TypeError):
         make_dltensor(values, device_type="cpu")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "text"),
+    [
+        (
+            {"shape": [3, 200]},
+            ValueError,
+            r"shape \[3, 200\] .* bytes 0 to 2400, but its backing buffer holds 24 bytes",
+        ),
+        ({"shape": [2], "strides": [9]}, ValueError, r"strides \[9\] .* bytes 0 to 40"),
+        ({"shape": [2], "strides": [-1]}, ValueError, "bytes -4 to 4"),
+        ({"dtype": FLOAT3}, ValueError, "bytes 0 to 72"),
+        ({"shape": [-1]}, ValueError, "shape entries must be non-negative, got -1 at position 0"),
+        ({"shape": [1, 2**63]}, ValueError, "shape entries must fit in int64, got 9223372036854775808 at position 1"),
+        ({"shape": [1], "strides": [2**63]}, ValueError, "strides entries must fit in int64"),
+        ({"shape": "ab"}, TypeError, "shape entries must be integers, got 'ab'"),
+        ({"shape": [2.0]}, TypeError, r"shape entries must be integers, got \[2.0\]"),
+        ({"shape": 6}, TypeError, "shape entries must be integers, got 6"),
+        ({"shape": [1], "strides": [1.0]}, TypeError, "strides entries must be integers"),
+    ],
+)
+def test_layout_of_an_array_stays_within_it(overrides, error, text):
+    with pytest.raises(error, match=text):
+        make_dltensor(np.zeros(6, "f4"), **overrides)
+
+
+def test_layouts_that_fit_exactly():
+    values = np.arange(6, dtype="f4")
+    assert make_dltensor(values, shape=[2, 10**9], ndim=1).ndim == 1
+    assert make_dltensor(values, shape=[0, 10**9]).shape_tuple == (0, 10**9)
+    assert dltensor_to_numpy(make_dltensor(values, shape=[2], strides=[5])).tolist() == [0, 5]
+    assert make_dltensor(np.zeros(1, "u1"), dtype=DLDataType(DLDataTypeCode.kDLUInt, 4, 1), shape=[2]).ndim == 1
+
+
+@pytest.mark.parametrize("wrong", [None, "ab", b"ab"])
+def test_what_is_no_array_is_named(wrong):
+    with pytest.raises(TypeError, match="array must be an array, got"):
+        make_dltensor(wrong)
+
+
+def test_only_descriptors_are_decoded():
+    with pytest.raises(TypeError, match=r"tensor must be a DLTensor, got 5 \(int\)"):
+        dltensor_to_numpy(5)
 
 
 @pytest.mark.parametrize("lanes", [0, 256, 65535])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import threading
 
@@ -152,6 +153,56 @@ def test_other_model_is_refused_while_a_stage_lives():
         assert caught.value.code == ErrorCode.INVALID_ARGUMENT
         with ovstage.Stage("c", cpu):
             pass
+
+
+# --- one native object for each ---
+
+
+@pytest.mark.parametrize("config", [None, StageConfig(ovstage.HierarchyComputationModel.CPU_INCREMENTAL)])
+def test_stage_is_initialised_once(config):
+    stage = ovstage.Stage("once")
+    with ovstage.PathDictionary(stage) as names, names.create_path_list_from_strings(["/A"]) as paths:
+        with pytest.raises(RuntimeError, match="a Stage cannot be initialised twice"):
+            stage.__init__("again", config)
+        assert names.get_path_strings(paths) == ["/A"]
+        assert not paths.released
+    assert paths.released
+    stage.destroy()
+    other = StageConfig(ovstage.HierarchyComputationModel.GPU_INCREMENTAL)
+    ovstage.Stage("other", other).destroy()  # no model was left behind
+
+
+def test_stage_may_be_initialised_after_a_refusal():
+    stage = ovstage.Stage.__new__(ovstage.Stage)
+    with pytest.raises(TypeError, match="config must be"):
+        stage.__init__("a", 5)
+    stage.__init__("a")
+    assert stage.alive
+    stage.destroy()
+
+
+def test_name_without_nul():
+    with pytest.raises(ValueError, match=r"name must not contain NUL, got 'a\\x00b'"):
+        ovstage.Stage("a\0b")
+    with pytest.raises(TypeError, match="expected str for name, got 5"):
+        ovstage.Stage(5)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_handles_are_not_copied(table, duplicate):
+    table.write("mass", np.float32([1, 2]), 1)
+    table.seal(1)
+    stage, token = table.stage, table.token("mass")
+    with (
+        stage.read_attributes(table.query, [token], ovstage.OrdinalRange.latest(1)) as read,
+        stage.map_attribute(table.query, token, 2) as mapping,
+        stage.get_attribute_write_floor(token) as floor,
+    ):
+        named = {"a Query": table.query, "a Read": read, "a Map": mapping, "an OrdinalQuery": floor}
+        for name, handle in named.items():
+            with pytest.raises(TypeError, match=f"^{name} cannot be copied or pickled$"):
+                duplicate(handle)
+    assert table.read("mass", 1) == [1, 2]
 
 
 # --- silence ---

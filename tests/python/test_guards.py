@@ -92,7 +92,7 @@ NUMBERS = {
     ),
     "attribute": ("attribute", lambda t, v: write(t, attribute=v), 64),
     "map attribute": ("attribute", lambda t, v: mapped(t, attribute=v), 64),
-    "delete attribute": ("attribute", lambda t, v: t.stage.delete_attributes(t.query, [v], 1), 64),
+    "delete attributes": ("attributes", lambda t, v: t.stage.delete_attributes(t.query, [v], 1), 64),
     "batch attribute": (
         "attribute",
         lambda t, v: t.stage.write_attributes(t.query, [WriteDesc(v, ROW, False)], 1),
@@ -142,6 +142,7 @@ NUMBERS = {
     "flush timeout": ("timeout", lambda t, v: ovstage.flush_log(v), 64),
     "operation's own id": ("op_id", lambda t, v: Operation(t.stage, 0, v), 64),
 }
+NAMES_TOO = {"attribute", "map attribute", "delete attributes", "batch attribute", "predicate attribute"}
 OPTIONAL = {"count", "cuda_stream", "cuda_event", "unmap event", "unmap stream"}
 
 
@@ -163,7 +164,7 @@ class TestNumbers:
 
     def test_other_types_are_refused(self, table, case):
         name, call, _ = NUMBERS[case]
-        wrong = [*FRACTIONS, *([] if name == "attribute" else ["5"]), *([] if case in OPTIONAL else [None])]
+        wrong = [*FRACTIONS, *([] if case in NAMES_TOO else ["5"]), *([] if case in OPTIONAL else [None])]
         for value in wrong:
             with pytest.raises(TypeError, match=rf"\b{name}\b"):
                 call(table, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 import weakref
@@ -10,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ovstage import ErrorCode, OrdinalRange, OvstageError, OvxError, Scope
+from ovstage import ErrorCode, OrdinalRange, OvstageError, OvxError, Scope, make_dltensor
 
 THREADS = 8
 
@@ -25,6 +26,57 @@ def together(work, count=THREADS):
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(one, range(count)))
+
+
+class Meddling:
+    """The token of an attribute, which costs the caller of a write its descriptor's memory."""
+
+    def __init__(self, token, meddle):
+        self.token, self.meddle = token, meddle
+
+    def __index__(self):
+        self.meddle()
+        return self.token
+
+
+@pytest.mark.parametrize("transfer", [False, True])
+def test_descriptor_that_loses_its_memory_during_the_write(make_table, transfer):
+    table, rows = make_table(1000), 1000
+    tensor = make_dltensor(np.full((rows, 64), 7, "f4"))
+
+    def meddle():
+        tensor._owner = None
+        tensor.shape = (ctypes.c_int64 * 2)(1, 1)
+        gc.collect()
+        np.full((rows, 64), 9, "f4")  # takes the memory that was free
+
+    token = Meddling(table.token("wide"), meddle)
+    table.stage.write_attribute(table.query, token, 1, tensor, is_array=False, transfer=transfer).wait()
+    table.seal(1)
+    with table.group("wide", 1) as group:
+        assert group.array(0, shaped=True).shape == (rows, 64)
+        assert (group.array(0) == 7).all()
+
+
+def test_descriptor_that_another_thread_lays_out_anew(make_table):
+    table = make_table(3)
+    tensor, done = make_dltensor(np.ones((3, 3), "f4")), threading.Event()
+
+    def lay_out():
+        while not done.is_set():
+            tensor.shape = (ctypes.c_int64 * 2)(3, 3)
+            tensor.strides = (ctypes.c_int64 * 2)(3, 1)
+
+    other = threading.Thread(target=lay_out)
+    other.start()
+    try:
+        for ordinal in range(1, 2000):
+            table.write("wide", tensor, ordinal)
+    finally:
+        done.set()
+        other.join()
+    table.seal(1999)
+    assert table.read("wide", 1999) == [[1, 1, 1]] * 3
 
 
 def test_writers_of_different_columns(make_table):

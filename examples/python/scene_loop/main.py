@@ -9,6 +9,7 @@ sealed snapshots through DLPack while the next tick is being written, and checks
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,7 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
         outcome = run(scene, options.ticks, console)
         show(scene, outcome, console)
     if outcome.findings.places:
-        draw(scene, outcome.findings, options.out)
+        try:
+            draw(scene, outcome.findings, options.out)
+        except OSError as error:
+            return fail(f"cannot write {str(options.out)!r}: {error.strerror}", UNUSABLE_INPUT)
         console.print(f"The paths they took: [bold]{options.out}[/]", soft_wrap=True)
     if outcome.findings.faults:
         return fail("; ".join(outcome.findings.faults), WRONG_RESULT)
@@ -75,11 +79,9 @@ def picture_file(text: str) -> Path:
     file = Path(text)
     if file.suffix != ".png" or file.is_dir():
         raise argparse.ArgumentTypeError(f"expected the name of a .png file, got {text!r}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from None
+    folder = next(parent for parent in file.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {folder} is not a folder that can be written to")
     return file
 
 
