@@ -30,17 +30,19 @@ class Effort:
 
 @dataclass(frozen=True)
 class Row:
-    """One number and the limit that it is to keep."""
+    """One number and the limit that it is to keep, if there is one."""
 
     what: str
     measured: float
-    limit: float
+    limit: float | None
     unit: str = "x"
     detail: str = ""
     at_least: bool = False
 
     @property
     def ok(self) -> bool:
+        if self.limit is None:
+            return True
         return self.measured >= self.limit if self.at_least else self.measured <= self.limit
 
     @property
@@ -49,6 +51,8 @@ class Row:
 
     @property
     def limit_text(self) -> str:
+        if self.limit is None:
+            return ""
         return f"{'>=' if self.at_least else '<='} {self.limit:,g} {self.unit}"
 
 

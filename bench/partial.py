@@ -47,15 +47,31 @@ def random_rows(effort: Effort) -> Iterator[Row]:
     yield Row("the same 1e+04 rows, of 1e+06 / of 1e+05", ratio, 1.5, detail=detail)
 
 
-def _sparse(rows: int, count: int, effort: Effort) -> list[tuple[float, float]]:
+def subsets(effort: Effort) -> Iterator[Row]:
+    """What part of a column is written, how it lies, and whether somebody holds the snapshot before."""
+    for share in (0.0001, 0.01, 0.5):
+        for scattered in (True, False):
+            for held in (False, True):
+                laps = _sparse(ROWS, round(ROWS * share), effort, scattered=scattered, held=held)
+                how = f"{'random' if scattered else 'contiguous'}{', reader holding' if held else ''}"
+                yield _ratio(f"write and seal {share:.2%} of 1e+06, {how} / bare scatter", laps, None)
+
+
+def _sparse(
+    rows: int, count: int, effort: Effort, *, scattered: bool = True, held: bool = True
+) -> list[tuple[float, float]]:
     """Seconds of write and seal, and of the bare scatter of the same rows, tick by tick."""
     random = np.random.default_rng(2)
     with Column(rows) as column:
-        sets = [random.choice(rows, count, replace=False).astype(np.uint32) for _ in range(SETS)]
+        if scattered:
+            sets = [random.choice(rows, count, replace=False).astype(np.uint32) for _ in range(SETS)]
+        else:
+            starts = random.integers(0, rows - count, SETS)
+            sets = [np.arange(start, start + count, dtype=np.uint32) for start in starts]
         queries = [column.select(chosen) for chosen in sets]
         values, bare = random.random((count, 3), np.float32), column.values.copy()
         laps = []
-        held = column.read(column.query)
+        snapshot = column.read(column.query) if held else None
         turns = cycle(zip(sets, queries, strict=True))
 
         def write_and_seal(query) -> None:
@@ -66,14 +82,16 @@ def _sparse(rows: int, count: int, effort: Effort) -> list[tuple[float, float]]:
             for _ in range(2 * SETS + 4 * effort.repeats):
                 chosen, query = next(turns)
                 ours = timed(lambda query=query: write_and_seal(query))
-                now = column.read(column.query)
-                held.release()
-                held = now
+                if snapshot is not None:
+                    now = column.read(column.query)
+                    snapshot.release()
+                    snapshot = now
                 laps.append((ours, timed(lambda chosen=chosen: scatter(bare, values, chosen))))
-        held.release()
+        if snapshot is not None:
+            snapshot.release()
     return laps[2 * SETS :]
 
 
-def _ratio(what: str, laps: list[tuple[float, float]], limit: float) -> Row:
+def _ratio(what: str, laps: list[tuple[float, float]], limit: float | None) -> Row:
     detail = f"{shown(median(a for a, _ in laps))}, {shown(median(b for _, b in laps))}"
     return Row(what, median(a / b for a, b in laps), limit, detail=detail)

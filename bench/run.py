@@ -37,6 +37,7 @@ SUBJECTS = {
     "usd": columns.against_usd,
     "subset": partial.every_second_row,
     "sparse": partial.random_rows,
+    "shares": partial.subsets,
     "names": names.interning,
     "memory": footprint.steady_rewriting,
     "soak": calls.soak,
@@ -57,12 +58,13 @@ def main() -> None:
         with console.status(f"Measuring {name}"):
             for row in subject(effort):
                 rows.append(row)
-                colour = "green" if row.ok else "red"
+                colour = ("green" if row.ok else "red") if row.limit is not None else "default"
                 table.add_row(row.what, f"[{colour}]{row.text}[/]", row.limit_text, row.detail)
         table.add_section()
         gc.collect()  # the columns of this subject, before the next one makes its own
     console.print(table)
-    console.print(f"{sum(row.ok for row in rows)} of {len(rows)} within their limit")
+    limited = [row for row in rows if row.limit is not None]
+    console.print(f"{sum(row.ok for row in limited)} of {len(limited)} within their limit")
     if options.json:
         options.json.write_text(json.dumps([{**asdict(row), "ok": row.ok} for row in rows], indent=2) + "\n")
 
