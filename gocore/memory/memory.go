@@ -37,7 +37,7 @@ type Purpose uint32
 // The purposes, in the order of Stats.LiveBytes and Stats.LiveBlocks.
 const (
 	Columns     Purpose = C.OV_PURPOSE_COLUMNS     // payloads of attribute columns
-	Maps        Purpose = C.OV_PURPOSE_MAPS        // buffers of open map sessions
+	Maps        Purpose = C.OV_PURPOSE_MAPS        // copies that last for one call
 	Indices     Purpose = C.OV_PURPOSE_INDICES     // index maps of groups
 	Descriptors Purpose = C.OV_PURPOSE_DESCRIPTORS // tensor descriptors handed to C
 	Strings     Purpose = C.OV_PURPOSE_STRINGS     // bytes of interned tokens and paths

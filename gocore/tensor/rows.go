@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"fmt"
 	"unsafe"
 )
 
@@ -54,24 +53,6 @@ func CopyRowsAt(dst, src []byte, rows []uint32, width int) {
 	}
 }
 
-// RemapRows sets dst[to[i]] = src[from[i]]; both lists have the same length.
-func RemapRows(dst, src []byte, to, from []uint32, width int) {
-	if len(to) != len(from) {
-		panic(fmt.Sprintf("tensor: %d target rows for %d source rows", len(to), len(from)))
-	}
-	if start, ok := run(to); ok && len(to) > 0 {
-		GatherRows(dst[start*width:], src, from, width)
-		return
-	}
-	if k := kernelsFor(width); k != nil {
-		k.remap(dst, src, to, from)
-		return
-	}
-	for i, row := range to {
-		copy(cell(dst, int(row), width), cell(src, int(from[i]), width))
-	}
-}
-
 // CopyInterval sets dst[to+i] = src[from+i] for count rows.
 func CopyInterval(dst, src []byte, to, from, count, width int) {
 	copy(dst[to*width:(to+count)*width], src[from*width:(from+count)*width])
@@ -100,7 +81,6 @@ func cell(b []byte, row, width int) []byte { return b[row*width : (row+1)*width]
 // several times faster than a copy call per narrow row.
 type kernels struct {
 	gather, scatter, copyAt func(dst, src []byte, rows []uint32)
-	remap                   func(dst, src []byte, to, from []uint32)
 	strided                 func(to, from unsafe.Pointer, loop axis)
 }
 
@@ -131,7 +111,7 @@ func kernelsFor(width int) *kernels {
 }
 
 func kernelsOf[Row any]() *kernels {
-	return &kernels{gather[Row], scatter[Row], copyAt[Row], remap[Row], strided[Row]}
+	return &kernels{gather[Row], scatter[Row], copyAt[Row], strided[Row]}
 }
 
 // cells reinterprets bytes as rows. Row is an array of bytes, so that any address is aligned.
@@ -158,14 +138,6 @@ func copyAt[Row any](dst, src []byte, rows []uint32) {
 	d, s := cells[Row](dst), cells[Row](src)
 	for _, row := range rows {
 		d[row] = s[row]
-	}
-}
-
-func remap[Row any](dst, src []byte, to, from []uint32) {
-	d, s := cells[Row](dst), cells[Row](src)
-	from = from[:len(to)]
-	for i, row := range to {
-		d[row] = s[from[i]]
 	}
 }
 

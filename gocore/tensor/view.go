@@ -22,9 +22,6 @@ const (
 	CUDAManaged int32 = 13
 )
 
-// Host reports whether ordinary loads reach the memory: the host's own, and host memory that is pinned for a GPU.
-func (d Device) Host() bool { return d.Type == CPU || d.Type == CUDAHost || d.Type == ROCMHost }
-
 // String returns "CPU", "CUDA:0", "CUDAHost:0", or "device 4:0" for a type without a name here.
 func (d Device) String() string {
 	var name string

@@ -23,10 +23,6 @@ func TestDeviceString(t *testing.T) {
 	} {
 		assert.Equal(t, name, device.String())
 	}
-	assert.True(t, Device{CPU, 0}.Host())
-	assert.True(t, Device{CUDAHost, 0}.Host())
-	assert.False(t, Device{CUDA, 0}.Host())
-	assert.False(t, Device{}.Host())
 }
 
 func TestFold(t *testing.T) {
