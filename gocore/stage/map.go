@@ -122,6 +122,9 @@ func (s *Stage) judgeMap(q query.Query, desc MapDesc, ordinal uint64) (entry, *E
 	if err := desc.Semantic.Check(e.schema.DType, desc.HasSizes); err != nil {
 		return e, wrap(err, "attribute %q", name)
 	}
+	if err := s.checkFixed(desc.Attribute, e.schema); err != nil {
+		return e, err
+	}
 	if err := checkSizes(desc.ElementSizes, e.schema.DType, name); err != nil {
 		return e, err
 	}

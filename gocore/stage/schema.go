@@ -5,6 +5,7 @@ import (
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/tensor"
 )
 
 // columnFor returns the column that takes values of a schema for the prims, or nil when a new one is needed. The
@@ -69,6 +70,20 @@ func (c *bound) rowsOf(prims *pathdict.List) (column.Rows, error) {
 func accepts(have, schema column.Schema) bool {
 	return have.DType == schema.DType && have.Array == schema.Array &&
 		(have.Semantic == schema.Semantic || have.Semantic == 0 || schema.Semantic == 0)
+}
+
+// tokenColumns are the recorded attributes whose schema the interface fixes: token ids, one or an array per prim.
+var tokenColumns = map[string]bool{"usd-prim-type": false, "usd-schemas": true}
+
+// checkFixed refuses another schema for an attribute whose schema is fixed.
+func (s *Stage) checkFixed(name pathdict.Token, schema column.Schema) *Error {
+	array, fixed := tokenColumns[s.text(name)]
+	expected := column.Schema{DType: tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}, Array: array}
+	given := column.Schema{DType: schema.DType, Array: schema.Array}
+	if !fixed || given == expected && (schema.Semantic == tensor.SemanticNone || schema.Semantic == tensor.SemanticTokenID) {
+		return nil
+	}
+	return errorf(InvalidArgument, "attribute %q holds token ids: expected %s TOKEN_ID, got %s", s.quoted(name), expected, schema)
 }
 
 // aliases are second names of stored columns, as the interface has them.

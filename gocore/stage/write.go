@@ -140,6 +140,9 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		if err := judgePayload(name, p, count); err != nil {
 			return e, err
 		}
+		if err := s.checkFixed(e.name, e.schema); err != nil {
+			return e, err
+		}
 		e.prims = s.dict.Sublist(q.Prims, count, p.Mask)
 		if mode == Update {
 			e.keep(s.dict, s.exists)

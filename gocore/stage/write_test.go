@@ -317,3 +317,18 @@ func TestAliasNamesTheSameColumn(t *testing.T) {
 	f.seal(2)
 	assert.Empty(t, f.groups(q, "omni:fabric:localMatrix", 2))
 }
+
+func TestRecordedBuiltInsHoldTokens(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a")
+	ids := tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}
+	require.Nil(t, f.tryWrite(q, "usd-prim-type", 1, payload(ids, []uint64{1})))
+	schemas := payload(ids, []uint64{1, 2})
+	schemas.Array, schemas.Semantic = true, tensor.SemanticTokenID
+	require.Nil(t, f.tryWrite(q, "usd-schemas", 1, schemas))
+	for name, p := range map[string]Payload{"usd-prim-type": scalars(1), "usd-schemas": payload(ids, []uint64{1})} {
+		err := f.tryWrite(f.query("/b"), name, 1, p)
+		require.NotNil(t, err)
+		assert.Contains(t, err.Text, "holds token ids")
+	}
+}
