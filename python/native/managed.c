@@ -3,10 +3,8 @@
  *
  * Two kinds. One is made by Group.dlpack over a block of the library: its exports hold native references only, are
  * deleted by C code of the library, and outlive group, stage and interpreter. The other is built by the caller over a
- * DLTensor of their own: its exports hold Python references, which their deleter parks (park.c) because it may run
- * anywhere.
+ * DLTensor of their own: its exports hold Python references (export.c).
  */
-
 #include "native.h"
 
 typedef struct {
@@ -24,239 +22,70 @@ typedef struct {
   PyObject *context, *callback;
 } Managed;
 
-static const char legacy_name[] = "dltensor", versioned_name[] = "dltensor_versioned";
-
-/* ---- Shapes as consumers want them ------------------------------------------------------------------------------- */
-
-/* How many bytes a compact copy takes; -1 for a descriptor that describes nothing. Runs without the GIL, too. */
-static int64_t bytes_of(const DLTensor* t) {
-  int64_t bits = (int64_t)t->dtype.bits * t->dtype.lanes;
-  bool valid = t->ndim >= 0 && t->ndim <= MOST_AXES && (t->ndim == 0 || t->shape) && t->dtype.lanes > 0;
-  for (int32_t axis = 0; valid && axis < t->ndim; axis++) {
-    valid = t->shape[axis] >= 0 && !__builtin_mul_overflow(bits, t->shape[axis], &bits);
-  }
-  return valid && bits <= INT64_MAX - 7 ? (bits + 7) / 8 : -1;
-}
-
-/* The same with BufferError set. A descriptor is its owner's to change: it is judged when it is exported. */
-static Py_ssize_t measure(const DLTensor* t) {
-  int64_t bytes = bytes_of(t);
-  if (bytes < 0) {
-    PyErr_Format(PyExc_BufferError, "the tensor cannot be exported: ndim %d, %s, %d lanes", (int)t->ndim,
-                 t->shape || t->ndim == 0 ? "a shape with an extent that is none" : "no shape", (int)t->dtype.lanes);
-  } else if (bytes > 0 && !t->data) {
-    PyErr_Format(PyExc_BufferError, "the tensor cannot be exported: it has %lld bytes and a data pointer that is NULL",
-                 (long long)bytes);
-    bytes = -1;
-  }
-  return (Py_ssize_t)bytes;
-}
-
-static int32_t exported_ndim(const DLTensor* t) { return t->ndim + (t->dtype.lanes > 1); }
-
-/* `t` as a consumer gets it: lanes as one trailing axis, real strides, no byte offset. `extents` has room for shape and
- * strides of exported_ndim(t) axes each. */
-static void describe(DLTensor* out, int64_t* extents, const DLTensor* t, bool compact) {
-  static uint8_t nothing[256] __attribute__((aligned(256))); /* a NULL for "no elements" is leaked by some consumers */
-  int32_t ndim = exported_ndim(t);
-  int64_t *shape = extents, *strides = extents + ndim, lanes = t->dtype.lanes;
-  *out = *t;
-  out->data = t->data ? (char*)t->data + t->byte_offset : (char*)nothing;
-  out->byte_offset = 0;
-  out->ndim = ndim;
-  out->shape = shape;
-  out->strides = strides;
-  out->dtype.lanes = 1;
-  if (ndim > t->ndim) {
-    shape[t->ndim] = lanes;
-    strides[t->ndim] = 1;
-  }
-  int64_t step = lanes;
-  for (int32_t axis = t->ndim - 1; axis >= 0; axis--) {
-    shape[axis] = t->shape[axis];
-    strides[axis] = t->strides && !compact ? t->strides[axis] * lanes : step;
-    step *= shape[axis] ? shape[axis] : 1;
-  }
-}
-
-/* ---- Exports of caller-built tensors ----------------------------------------------------------------------------- */
-
-typedef struct {
-  parked references; /* first: parked_drop frees the whole through it */
-  union {
-    DLManagedTensor legacy;
-    DLManagedTensorVersioned versioned;
-  } managed;
-  int64_t extents[];
-} Export;
-
-static void delete_legacy(DLManagedTensor* self) { park(self->manager_ctx); }
-static void delete_versioned(DLManagedTensorVersioned* self) { park(self->manager_ctx); }
-
-static Export* export_of_object(Managed* self, PyObject* owner, bool versioned, uint64_t flags) {
-  const DLTensor* t = self->tensor;
-  if (measure(t) < 0) return NULL;
-  Export* made = calloc(1, sizeof *made + 2 * (size_t)exported_ndim(t) * sizeof(int64_t));
-  if (!made) {
-    PyErr_NoMemory();
-    return NULL;
-  }
-  made->references.owner = Py_NewRef(owner);
-  made->references.context = Py_XNewRef(self->context);
-  made->references.callback = Py_XNewRef(self->callback);
-  if (versioned) {
-    DLManagedTensorVersioned* m = &made->managed.versioned;
-    m->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-    m->flags = flags;
-    m->manager_ctx = made;
-    m->deleter = delete_versioned;
-    describe(&m->dl_tensor, made->extents, t, false);
-  } else {
-    DLManagedTensor* m = &made->managed.legacy;
-    m->manager_ctx = made;
-    m->deleter = delete_legacy;
-    describe(&m->dl_tensor, made->extents, t, false);
-  }
-  self->exported = true;
-  return made;
-}
-
-/* ---- Copies ------------------------------------------------------------------------------------------------------ */
-
-enum { ALIGNMENT = 256 };
-
-typedef struct {
-  union {
-    DLManagedTensor legacy;
-    DLManagedTensorVersioned versioned;
-  } managed;
-  int64_t extents[];
-} Copy;
-
-static void free_legacy(DLManagedTensor* self) { free(self->manager_ctx); }
-static void free_versioned(DLManagedTensorVersioned* self) { free(self->manager_ctx); }
-
-/* Rows of the last axis are copied one after the other, elements one by one where they have gaps. */
-static void copy_strided(char* to, const char* from, const int64_t* shape, const int64_t* strides, int32_t ndim,
-                         size_t size) {
-  if (ndim == 0) {
-    memcpy(to, from, size);
-    return;
-  }
-  size_t inner = size;
-  for (int32_t axis = 1; axis < ndim; axis++) inner *= (size_t)shape[axis];
-  if (ndim == 1 && strides[0] == 1) {
-    memcpy(to, from, size * (size_t)shape[0]);
-    return;
-  }
-  for (int64_t i = 0; i < shape[0]; i++) {
-    copy_strided(to + (size_t)i * inner, from + i * strides[0] * (int64_t)size, shape + 1, strides + 1, ndim - 1, size);
-  }
-}
-
-static void copy_bytes(char* to, const char* from, const DLTensor* t, size_t bytes, size_t size) {
-  if (t->strides)
-    copy_strided(to, from, t->shape, t->strides, t->ndim, size);
-  else
-    memcpy(to, from, bytes);
-}
-
-/* A compact writable copy, one allocation: struct, extents, aligned bytes. */
-static Copy* copy_of(const DLTensor* t, bool versioned) {
-  Py_ssize_t bytes = measure(t);
-  if (bytes < 0) return NULL;
-  int64_t size_bits = (int64_t)t->dtype.bits * t->dtype.lanes;
-  if (t->strides && size_bits % 8) {
-    PyErr_SetString(PyExc_BufferError, "a strided tensor of elements below one byte cannot be copied");
-    return NULL;
-  }
-  size_t head = sizeof(Copy) + 2 * (size_t)exported_ndim(t) * sizeof(int64_t);
-  head = (head + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  void* memory = NULL;
-  if (posix_memalign(&memory, ALIGNMENT, head + (bytes ? (size_t)bytes : 1))) {
-    PyErr_NoMemory();
-    return NULL;
-  }
-  Copy* copy = memory;
-  char* data = (char*)memory + head;
-  const char* source = t->data ? (const char*)t->data + t->byte_offset : NULL;
-  /* whoever called holds the tensor, so that its bytes stay while other threads run */
-  if (bytes && source) WITHOUT_GIL(copy_bytes(data, source, t, (size_t)bytes, (size_t)size_bits / 8));
-  DLTensor* out;
-  if (versioned) {
-    copy->managed.versioned = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
-                                                         .manager_ctx = copy,
-                                                         .deleter = free_versioned,
-                                                         .flags = DLPACK_FLAG_BITMASK_IS_COPIED};
-    out = &copy->managed.versioned.dl_tensor;
-  } else {
-    copy->managed.legacy = (DLManagedTensor){.manager_ctx = copy, .deleter = free_legacy};
-    out = &copy->managed.legacy.dl_tensor;
-  }
-  describe(out, copy->extents, t, true);
-  out->data = data;
-  out->device = (DLDevice){kDLCPU, 0};
-  return copy;
-}
-
 /* ---- Capsules ---------------------------------------------------------------------------------------------------- */
 
 /* Destructors of capsules. A consumer has renamed the capsule when it took the tensor; else the tensor is still ours.
- * The GIL is held here, so Python references need no detour. An exception may be pending: nothing here looks at it. */
+ * An exception may be pending: nothing here looks at it. */
 static void end_legacy(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, legacy_name)) return;
-  DLManagedTensor* m = PyCapsule_GetPointer(capsule, legacy_name);
-  if (m->deleter == delete_legacy)
-    parked_drop(m->manager_ctx);
-  else
-    m->deleter(m);
+  if (PyCapsule_IsValid(capsule, LEGACY_NAME)) export_end_legacy(PyCapsule_GetPointer(capsule, LEGACY_NAME));
 }
 
 static void end_versioned(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, versioned_name)) return;
-  DLManagedTensorVersioned* m = PyCapsule_GetPointer(capsule, versioned_name);
-  if (m->deleter == delete_versioned)
-    parked_drop(m->manager_ctx);
-  else
-    m->deleter(m);
+  if (PyCapsule_IsValid(capsule, VERSIONED_NAME)) export_end_versioned(PyCapsule_GetPointer(capsule, VERSIONED_NAME));
 }
 
 /* Made by a group over memory of the library, which may be none: a tensor without elements needs no block. */
 static bool is_native(const Managed* self) { return self->held.descriptors != NULL; }
 
+/* Who keeps the bytes of a tensor that is not the library's. */
+static PyObject* owner_of(Managed* self) { return self->object ? self->object : (PyObject*)self; }
+
+/* The caller may have changed a descriptor since its memory was measured: it is judged when it is exported. */
+static bool within_memory(Managed* self) {
+  int64_t held;
+  if (!self->object) return true;
+  if (!known_extent(self->object, &held)) return false;
+  const DLTensor* t = self->tensor;
+  return held < 0 || export_bytes(t) <= 0 || !t->data || check_extent(t, held, PyExc_BufferError, "dl_tensor");
+}
+
 static DLManagedTensorVersioned* make_versioned(Managed* self, bool copy) {
-  if (copy) return (DLManagedTensorVersioned*)copy_of(self->tensor, true);
+  if (!within_memory(self)) return NULL;
+  if (copy) return export_versioned_copy(self->tensor);
   uint64_t flags = self->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
   if (is_native(self)) {
     DLManagedTensorVersioned* m = native.go->export_versioned(self->instance, self->held.block, self->tensor, flags);
     if (!m) PyErr_NoMemory();
     return m;
   }
-  Export* made = export_of_object(self, self->object ? self->object : (PyObject*)self, true, flags);
-  return made ? &made->managed.versioned : NULL;
+  DLManagedTensorVersioned* m = export_versioned(self->tensor, owner_of(self), self->context, self->callback, flags);
+  if (m) self->exported = true;
+  return m;
 }
 
 static DLManagedTensor* make_legacy(Managed* self, bool copy) {
-  if (copy) return (DLManagedTensor*)copy_of(self->tensor, false);
+  if (!within_memory(self)) return NULL;
+  if (copy) return export_legacy_copy(self->tensor);
   if (is_native(self)) {
     DLManagedTensor* m = native.go->export_legacy(self->instance, self->held.block, self->tensor);
     if (!m) PyErr_NoMemory();
     return m;
   }
-  Export* made = export_of_object(self, self->object ? self->object : (PyObject*)self, false, 0);
-  return made ? &made->managed.legacy : NULL;
+  DLManagedTensor* m = export_legacy(self->tensor, owner_of(self), self->context, self->callback);
+  if (m) self->exported = true;
+  return m;
 }
 
 static PyObject* capsule_of(Managed* self, bool versioned, bool copy) {
   void* managed = versioned ? (void*)make_versioned(self, copy) : (void*)make_legacy(self, copy);
   if (!managed) return NULL;
   PyObject* capsule =
-      PyCapsule_New(managed, versioned ? versioned_name : legacy_name, versioned ? end_versioned : end_legacy);
+      PyCapsule_New(managed, versioned ? VERSIONED_NAME : LEGACY_NAME, versioned ? end_versioned : end_legacy);
   if (!capsule) {
     if (versioned)
-      ((DLManagedTensorVersioned*)managed)->deleter(managed);
+      export_end_versioned(managed);
     else
-      ((DLManagedTensor*)managed)->deleter(managed);
+      export_end_legacy(managed);
   }
   return capsule;
 }
@@ -268,6 +97,13 @@ static bool ready(Managed* self) {
   if (self->tensor) return true;
   PyErr_SetString(PyExc_ValueError, "this ManagedDLTensor was never initialised");
   return false;
+}
+
+DLManagedTensorVersioned* managed_export(PyObject* object) {
+  Managed* self = (Managed*)object;
+  if (!ready(self)) return NULL;
+  drop_parked();
+  return make_versioned(self, false);
 }
 
 /* 1: the consumer understands the versioned form; 0: it asked for the old one; -1: exception */
@@ -372,15 +208,7 @@ static PyObject* dltensor_class(void) {
 static PyObject* managed_shape(PyObject* object, void* unused) {
   (void)unused;
   Managed* self = (Managed*)object;
-  if (!ready(self)) return NULL;
-  const DLTensor* t = self->tensor;
-  Py_ssize_t ndim = t->shape && t->ndim > 0 ? t->ndim : 0;
-  PyObject* tuple = PyTuple_New(ndim);
-  for (Py_ssize_t axis = 0; tuple && axis < ndim; axis++) {
-    PyObject* extent = PyLong_FromLongLong(t->shape[axis]);
-    if (!extent || PyTuple_SetItem(tuple, axis, extent) < 0) Py_CLEAR(tuple);
-  }
-  return tuple;
+  return ready(self) ? shape_of(self->tensor) : NULL;
 }
 
 static PyObject* managed_ndim(PyObject* self, void* unused) {
@@ -600,97 +428,6 @@ static void managed_dealloc(PyObject* object) {
   if (self->instance) native.go->instance_release(self->instance);
   managed_clear(object);
   free_object(object);
-}
-
-/* ---- The C exchange table ---------------------------------------------------------------------------------------- */
-
-/* DLPack calls these from other extensions, with the GIL unless said. They answer -1 with a Python exception set. */
-
-static int exchange_allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
-                             void (*set_error)(void* error_ctx, const char* kind, const char* message)) {
-  /* May run without the GIL: no Python in here. */
-  int64_t bytes = bytes_of(prototype);
-  if (bytes < 0 || prototype->device.device_type != kDLCPU) {
-    set_error(error_ctx, "BufferError", "ovstage allocates tensors with valid extents in host memory only");
-    return -1;
-  }
-  size_t ndim = (size_t)prototype->ndim;
-  size_t head = (sizeof(Copy) + 2 * ndim * sizeof(int64_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  void* memory = NULL;
-  if (posix_memalign(&memory, ALIGNMENT, head + (size_t)bytes + 1)) {
-    set_error(error_ctx, "MemoryError", "out of memory");
-    return -1;
-  }
-  Copy* copy = memory;
-  copy->managed.versioned = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
-                                                       .manager_ctx = copy,
-                                                       .deleter = free_versioned,
-                                                       .dl_tensor = *prototype};
-  DLTensor* t = &copy->managed.versioned.dl_tensor; /* lanes stay as they were asked for */
-  t->data = (char*)memory + head;
-  t->byte_offset = 0;
-  t->shape = copy->extents;
-  t->strides = copy->extents + ndim;
-  int64_t step = 1;
-  for (int32_t axis = t->ndim - 1; axis >= 0; axis--) {
-    t->shape[axis] = prototype->shape[axis];
-    t->strides[axis] = step;
-    step *= t->shape[axis] ? t->shape[axis] : 1;
-  }
-  *out = &copy->managed.versioned;
-  return 0;
-}
-
-static int exchange_from_object(void* object, DLManagedTensorVersioned** out) {
-  if (!PyObject_TypeCheck((PyObject*)object, native.managed)) {
-    PyErr_SetString(PyExc_TypeError, "expected a ManagedDLTensor");
-    return -1;
-  }
-  if (!ready(object)) return -1;
-  drop_parked();
-  *out = make_versioned(object, false);
-  return *out ? 0 : -1;
-}
-
-/* Owner of a tensor that another extension handed over. */
-static void end_owned(PyObject* capsule) {
-  DLManagedTensorVersioned* m = PyCapsule_GetPointer(capsule, versioned_name);
-  if (m && m->deleter) m->deleter(m);
-}
-
-static int exchange_to_object(DLManagedTensorVersioned* tensor, void** out) {
-  bool foreign = tensor->version.major != DLPACK_MAJOR_VERSION;
-  if (foreign) PyErr_Format(PyExc_BufferError, "DLPack %u has another layout", (unsigned)tensor->version.major);
-  PyObject* owner = foreign ? NULL : PyCapsule_New(tensor, versioned_name, end_owned);
-  if (!owner) { /* taken over all the same */
-    if (tensor->deleter) tensor->deleter(tensor);
-    return -1;
-  }
-  *out = managed_of_tensor(NULL, &tensor->dl_tensor, NULL, (tensor->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0,
-                           (keep){NULL, NULL, owner});
-  return *out ? 0 : -1;
-}
-
-static int exchange_current_stream(DLDeviceType device_type, int32_t device_id, void** out) {
-  (void)device_type;
-  (void)device_id;
-  *out = NULL; /* host memory is on no stream */
-  return 0;
-}
-
-bool managed_add_exchange_table(PyTypeObject* type) {
-  static DLPackExchangeAPI table = {
-      .header = {.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, .prev_api = NULL},
-      .managed_tensor_allocator = exchange_allocate,
-      .managed_tensor_from_py_object_no_sync = exchange_from_object,
-      .managed_tensor_to_py_object_no_sync = exchange_to_object,
-      .dltensor_from_py_object_no_sync = NULL, /* a borrow could not say that it is read-only */
-      .current_work_stream = exchange_current_stream,
-  };
-  PyObject* capsule = PyCapsule_New(&table, "dlpack_exchange_api", NULL);
-  bool added = capsule && PyObject_SetAttrString((PyObject*)type, "__dlpack_c_exchange_api__", capsule) == 0;
-  Py_XDECREF(capsule);
-  return added;
 }
 
 /* ---- The type ---------------------------------------------------------------------------------------------------- */

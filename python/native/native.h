@@ -7,13 +7,15 @@
  *
  *   module.c      import, types, functions of the module       operation.c   Operation
  *   stage.c       Stage: one instance                           group.c       Group: a fetched read or map group
- *   write.c       Stage: payloads of writes                     buffer.c      views of column bytes
- *   read.c        Stage: queries and reads                      managed.c     ManagedDLTensor: export to DLPack
- * consumers map.c         Stage: map sessions                           dlpack_in.c   import from DLPack producers
- *   dictionary.c  Stage: tokens, paths, path lists              park.c        Python references dropped without the GIL
- *   guard.c       argument guards                               arrow.c       export to Arrow readers
- *   error.c       exceptions                                    log.c         log callback
- *   ragged.c      rows of array columns as one run
+ *   write.c       Stage: writes                                 buffer.c      views of column bytes
+ *   payload.c     one attribute of a write                      ragged.c      rows of array columns as one run
+ *   source.c      one tensor of a payload                       arrow.c       export to Arrow readers
+ *   read.c        Stage: queries and reads                      managed.c     ManagedDLTensor: one tensor to export
+ *   map.c         Stage: map sessions                           export.c      DLPack structures over other memory
+ *   dictionary.c  Stage: tokens, paths, path lists              exchange.c    DLPack's C exchange table
+ *   guard.c       argument guards                               dlpack_in.c   import from DLPack producers
+ *   error.c       exceptions                                    park.c        Python references dropped without the GIL
+ *   log.c         log callback
  *
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
  * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
@@ -358,7 +360,39 @@ extern PyType_Spec managed_spec;
 /* `shape` is the caller's wish for other axes over the same elements, or NULL. Takes `held` over, also on failure. */
 PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* shape, bool readonly,
                             keep held);
+DLManagedTensorVersioned* managed_export(PyObject* object); /* of a ManagedDLTensor; NULL: an exception */
+
+/* ---- exchange.c -------------------------------------------------------------------------------------------------- */
+
 bool managed_add_exchange_table(PyTypeObject* type);
+
+/* ---- export.c: DLPack structures over memory that is not the library's ------------------------------------------- */
+
+/* What a capsule may be called, before somebody has taken the tensor out of it. */
+#define LEGACY_NAME "dltensor"
+#define VERSIONED_NAME "dltensor_versioned"
+
+/* How many bytes a compact copy takes; -1 for a descriptor that describes nothing. Runs without the GIL, too. */
+int64_t export_bytes(const DLTensor* t);
+
+PyObject* shape_of(const DLTensor* t); /* a tuple, without lanes */
+
+/* Exports of a tensor as consumers want it: lanes as one trailing axis, real strides, no byte offset. They keep `owner`
+ * and `context`, and call `callback`, which may be NULL, with the latter. NULL: an exception. */
+DLManagedTensorVersioned* export_versioned(const DLTensor* t, PyObject* owner, PyObject* context, PyObject* callback,
+                                           uint64_t flags);
+DLManagedTensor* export_legacy(const DLTensor* t, PyObject* owner, PyObject* context, PyObject* callback);
+
+/* Exports of a compact writable copy in host memory. NULL: an exception. */
+DLManagedTensorVersioned* export_versioned_copy(const DLTensor* t);
+DLManagedTensor* export_legacy_copy(const DLTensor* t);
+
+/* Uninitialised memory of the shape and type of `prototype`. NULL without an exception: runs without the GIL. */
+DLManagedTensorVersioned* export_empty(const DLTensor* prototype);
+
+/* Delete a tensor that nobody has taken, with the GIL: Python references need no detour. */
+void export_end_legacy(DLManagedTensor* m);
+void export_end_versioned(DLManagedTensorVersioned* m);
 
 /* ---- arrow.c ----------------------------------------------------------------------------------------------------- */
 
@@ -404,6 +438,66 @@ extern _Atomic(parked*) parked_list;
 static inline void drop_parked(void) {
   if (atomic_load_explicit(&parked_list, memory_order_relaxed)) parked_drop_all();
 }
+
+/* ---- source.c: tensors of a write -------------------------------------------------------------------------------- */
+
+enum { INLINE_AXES = 4 };
+
+typedef struct {
+  Py_buffer view; /* view.obj == NULL: none */
+  import tensor;   /* all zero: none */
+  PyObject* owner; /* of the memory that a DLTensor describes; NULL: none known */
+  int64_t* axes;   /* strides of a view, or shape and strides of a DLTensor */
+  int64_t inline_axes[2 * INLINE_AXES];
+} source;
+
+typedef struct {
+  bool several; /* a list or tuple was given ... */
+  size_t index; /* ... and this is which of its items */
+  char text[32];
+} place;
+
+const char* place_text(place* at); /* "tensors[3]" */
+
+/* Takes what it opens into `self`, which must be all zero; to be closed also after a failure. */
+bool source_open(source* self, PyObject* object, place* at, DLTensor* out);
+void source_close(source* self);
+
+/* How many bytes lie behind a DLTensor's pointer, as far as this package knows; -1 = it does not. False: exception. */
+bool known_extent(PyObject* tensor, int64_t* held);
+
+/* False, with an exception of `kind`, when the shape of `t` leads out of `held` bytes behind its pointer. What makes no
+ * tensor at all is left to whoever reads it next. */
+bool check_extent(const DLTensor* t, int64_t held, PyObject* kind, const char* where);
+
+/* A source of its own, whose deleter may be called anywhere. NULL: an exception. */
+DLManagedTensorVersioned* gift_new(PyObject* object, place* at);
+
+/* ---- payload.c: one attribute of a write ------------------------------------------------------------------------- */
+
+typedef struct {
+  ovstage_attribute_write_t write; /* what the engine gets */
+  PyObject* attribute;             /* keeps the bytes of a name */
+  words index_map, mask;
+  size_t count;
+  DLTensor* tensors; /* what stays the caller's ... */
+  source* sources;
+  DLManagedTensorVersioned** gifts; /* ... or what does not */
+  bool given;                       /* the gifts are the engine's now */
+  DLTensor one_tensor;
+  source one_source;
+  DLManagedTensorVersioned* one_gift;
+} payload;
+
+/* What a write call and a WriteDesc have in common; NULL = not given. */
+typedef struct {
+  PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic, *transfer;
+} write_arguments;
+
+/* All checks of one entry, in the order in which they are promised. The payload must be all zero, and is to be closed
+ * also after a failure. */
+bool payload_open(payload* self, const write_arguments* args);
+void payload_close(payload* self);
 
 /* ---- log.c ------------------------------------------------------------------------------------------------------- */
 

@@ -211,7 +211,7 @@ def changed(**fields):
 @pytest.mark.parametrize("fields", [{"ndim": -1}, {"ndim": 65}, {"shape": None}, {"data": None}])
 @pytest.mark.parametrize("ask", [{}, {"max_version": (1, 0)}, {"copy": True}])
 def test_descriptor_that_cannot_be_exported(fields, ask):
-    with pytest.raises(BufferError, match="the tensor cannot be exported"):
+    with pytest.raises(BufferError, match="dl_tensor cannot be exported"):
         changed(**fields).__dlpack__(**ask)
 
 

@@ -18,6 +18,7 @@ from ovstage import (
     ErrorCode,
     Filter,
     FilterOp,
+    ManagedDLTensor,
     OrdinalRange,
     OvstageError,
     OvxError,
@@ -193,22 +194,22 @@ def axes(*numbers):
     return (ctypes.c_int64 * len(numbers))(*numbers)
 
 
-@pytest.mark.parametrize(
-    ("fields", "reach"),
-    [
-        ({"shape": axes(3)}, "bytes 0 to 12"),
-        ({"shape": axes(2, 10**7), "ndim": 2}, "bytes 0 to 80000000"),
-        ({"shape": axes(2, 2**62), "ndim": 2}, "more than 2**63 bytes"),
-        ({"shape": axes(2**62, 2**62), "ndim": 2}, "more than 2**63 bytes"),
-        ({"strides": axes(2)}, "bytes 0 to 12"),
-        ({"strides": axes(-1)}, "bytes -4 to 4"),
-        ({"strides": axes(2**63 - 1)}, "more than 2**63 bytes"),
-        ({"byte_offset": 4}, "bytes 4 to 12"),
-        ({"dtype": DLDataType(2, 32, 3)}, "bytes 0 to 24"),
-        ({"ndim": 0, "byte_offset": 8}, "bytes 8 to 12"),
-        ({"shape": axes(*[1] * 10, 3), "ndim": 11}, "bytes 0 to 12"),
-    ],
-)
+REACH_TOO_FAR = [
+    ({"shape": axes(3)}, "bytes 0 to 12"),
+    ({"shape": axes(2, 10**7), "ndim": 2}, "bytes 0 to 80000000"),
+    ({"shape": axes(2, 2**62), "ndim": 2}, "more than 2**63 bytes"),
+    ({"shape": axes(2**62, 2**62), "ndim": 2}, "more than 2**63 bytes"),
+    ({"strides": axes(2)}, "bytes 0 to 12"),
+    ({"strides": axes(-1)}, "bytes -4 to 4"),
+    ({"strides": axes(2**63 - 1)}, "more than 2**63 bytes"),
+    ({"byte_offset": 4}, "bytes 4 to 12"),
+    ({"dtype": DLDataType(2, 32, 3)}, "bytes 0 to 24"),
+    ({"ndim": 0, "byte_offset": 8}, "bytes 8 to 12"),
+    ({"shape": axes(*[1] * 10, 3), "ndim": 11}, "bytes 0 to 12"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reach"), REACH_TOO_FAR)
 @pytest.mark.parametrize("transfer", [False, True])
 def test_descriptor_that_was_made_to_reach_too_far(sealed, fields, reach, transfer):
     tensor = make_dltensor(np.float32([8, 9]))
@@ -219,6 +220,19 @@ def test_descriptor_that_was_made_to_reach_too_far(sealed, fields, reach, transf
     assert reach in str(caught.value)
     with pytest.raises(ValueError, match=r"tensors\[1\] reaches over"):
         write(sealed, [make_dltensor(np.float32([8, 9])), tensor], "runs", is_array=True)
+
+
+@pytest.mark.parametrize(("fields", "reach"), REACH_TOO_FAR)
+@pytest.mark.parametrize("options", [{}, {"max_version": (1, 3)}, {"copy": True}], ids=str)
+def test_export_of_a_descriptor_that_was_made_to_reach_too_far(fields, reach, options):
+    tensor = make_dltensor(np.float32([8, 9]))
+    export = ManagedDLTensor(tensor, manager_ctx=None)
+    for name, value in fields.items():
+        setattr(tensor, name, value)
+    with pytest.raises(BufferError, match=r"^dl_tensor (reaches over .* holds 8 bytes|cannot be exported)"):
+        export.__dlpack__(**options)
+    with pytest.raises((BufferError, ValueError)):
+        make_dltensor(export)
 
 
 @pytest.mark.parametrize("ndim", [-1, 33, 65, 2**31 - 1])

@@ -1,0 +1,168 @@
+/*
+ * payload.c - The payload of one attribute: the caller's tensors and which prims they are for, as the C ABI wants them.
+ *
+ * A payload does not move, because the engine may read its descriptors until the operation is done.
+ */
+#include "native.h"
+
+void payload_close(payload* self) {
+  for (size_t i = 0; i < self->count; i++) {
+    if (self->sources) source_close(&self->sources[i]);
+    if (self->gifts && !self->given) parked_drop(self->gifts[i]->manager_ctx);
+  }
+  self->count = 0;
+  if (self->sources != &self->one_source) {
+    free(self->sources);
+    free(self->tensors);
+  }
+  if (self->gifts != &self->one_gift) free(self->gifts);
+  self->sources = NULL;
+  self->gifts = NULL;
+  words_close(&self->index_map);
+  words_close(&self->mask);
+  Py_CLEAR(self->attribute);
+}
+
+/* None is the same as nothing. */
+static PyObject* given(PyObject* value) { return value == Py_None ? NULL : value; }
+
+/* Room for `count` tensors. */
+static bool make_room(payload* self, size_t count, bool transfer) {
+  if (count > UINT32_MAX) {
+    PyErr_Format(PyExc_ValueError, "tensors must have at most %u entries, got %zu", UINT32_MAX, count);
+    return false;
+  }
+  if (transfer) {
+    self->gifts = count == 1 ? &self->one_gift : calloc(count, sizeof *self->gifts);
+    return self->gifts || PyErr_NoMemory();
+  }
+  self->tensors = count == 1 ? &self->one_tensor : calloc(count, sizeof *self->tensors);
+  self->sources = count == 1 ? &self->one_source : calloc(count, sizeof *self->sources);
+  return (self->tensors && self->sources) || PyErr_NoMemory();
+}
+
+static bool open_tensor(payload* self, PyObject* object, place* at) {
+  size_t i = self->count;
+  if (self->gifts) {
+    if (!(self->gifts[i] = gift_new(object, at))) return false;
+    self->count++;
+    return true;
+  }
+  self->count++; /* closed even if opening fails half-way */
+  return source_open(&self->sources[i], object, at, &self->tensors[i]);
+}
+
+static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
+  if (!PyList_Check(tensors) && !PyTuple_Check(tensors)) {
+    place at = {.several = false};
+    return make_room(self, 1, transfer) && open_tensor(self, tensors, &at);
+  }
+  PyObject* tuple = PySequence_Tuple(tensors); /* opening a source may run Python code, which could change the list */
+  if (!tuple) return false;
+  size_t count = (size_t)PyTuple_Size(tuple);
+  if (count == 0) PyErr_SetString(PyExc_ValueError, "tensors must not be empty");
+  bool good = count > 0 && make_room(self, count, transfer);
+  for (size_t i = 0; good && i < count; i++) {
+    place at = {.several = true, .index = i};
+    good = open_tensor(self, PyTuple_GetItem(tuple, (Py_ssize_t)i), &at);
+  }
+  Py_DECREF(tuple);
+  return good;
+}
+
+/* How many logical elements, and which: count, index_map and mask judge each other. */
+static bool open_selection(payload* self, const write_arguments* args, bool has_count, uint32_t count) {
+  ovstage_write_data_t* data = &self->write.data;
+  data->count = count;
+  if (given(args->index_map)) {
+    if (!words_open(&self->index_map, args->index_map, "index_map", " entries", 32)) return false;
+    size_t entries = self->index_map.count;
+    if (!has_count && entries <= UINT32_MAX) data->count = (uint32_t)entries;
+    if (entries == 0 || data->count == 0) {
+      PyErr_Format(PyExc_ValueError, "count must be non-zero when index_map is supplied, got %s",
+                   entries == 0 ? "an index_map without entries" : "count=0");
+      return false;
+    }
+    if (data->count > entries) {
+      PyErr_Format(PyExc_ValueError,
+                   "index_map must have one entry per logical element: count is %u, index_map has %zu entries",
+                   data->count, entries);
+      return false;
+    }
+    data->index_map = self->index_map.data;
+  } else if (given(args->mask)) {
+    if (!words_open(&self->mask, args->mask, "mask", " words", 64)) return false;
+    if (!has_count) {
+      PyErr_SetString(PyExc_ValueError,
+                      "count is required when mask is supplied: a mask does not say how many elements it is for");
+      return false;
+    }
+    if (count == 0) {
+      PyErr_SetString(PyExc_ValueError, "count must be non-zero when mask is supplied, got count=0");
+      return false;
+    }
+    if (((uint64_t)count + 63) / 64 > self->mask.count) {
+      PyErr_Format(PyExc_ValueError,
+                   "mask must have one bit per logical element: count is %u, which takes %llu words, mask has %zu",
+                   count, ((unsigned long long)count + 63) / 64, self->mask.count);
+      return false;
+    }
+    data->mask = self->mask.data;
+  } else if (has_count && count == 0) {
+    PyErr_SetString(PyExc_ValueError, "count must be non-zero, got count=0; omit it to write every prim of the query");
+    return false;
+  }
+  return true;
+}
+
+/* A flag that must be meant: numbers and NumPy's own booleans are refused. */
+static bool guard_flag(PyObject* value, const char* meaning, bool* out) {
+  *out = value == Py_True;
+  if (*out || value == Py_False) return true;
+  PyObject* text = shown(value);
+  if (text) PyErr_Format(PyExc_TypeError, "%s; got %U", meaning, text);
+  Py_XDECREF(text);
+  return false;
+}
+
+static bool guard_sync(PyObject* value, const char* name, uintptr_t* out) {
+  uint64_t number = 0;
+  if (given(value) && !guard_uint64(value, name, &number)) return false;
+  *out = (uintptr_t)number;
+  return true;
+}
+
+bool payload_open(payload* self, const write_arguments* args) {
+  ovstage_write_data_t* data = &self->write.data;
+  uint32_t count = 0;
+  int32_t semantic = 0;
+  bool has_count = given(args->count) != NULL, transfer = false;
+  if (!guard_flag(args->is_array, "is_array must be a bool: True for an array per prim, False for one value per prim",
+                  &data->is_array) ||
+      (args->transfer &&
+       !guard_flag(args->transfer,
+                   "transfer must be a bool: True gives the memory of the tensors away, False has it copied",
+                   &transfer))) {
+    return false;
+  }
+  if (given(args->index_map) && given(args->mask)) {
+    PyErr_SetString(PyExc_ValueError,
+                    "index_map and mask are mutually exclusive: index_map chooses source rows, mask chooses targets");
+    return false;
+  }
+  if (has_count && !guard_uint32(args->count, "count", &count)) return false;
+  if (!open_tensors(self, args->tensors, transfer)) return false;
+  data->tensors = self->tensors;
+  data->managed_tensors = (const DLManagedTensorVersioned* const*)self->gifts;
+  data->tensor_count = (uint32_t)self->count;
+  if (!open_selection(self, args, has_count, count)) return false;
+  if (!guard_sync(args->cuda_stream, "cuda_stream", &data->cuda_sync.stream) ||
+      !guard_sync(args->cuda_event, "cuda_event", &data->cuda_sync.wait_event)) {
+    return false;
+  }
+  if (args->semantic && !guard_int32(args->semantic, "semantic", &semantic)) return false;
+  data->semantic = (ovstage_attribute_semantic_t)semantic;
+  if (!guard_attribute(args->attribute, "attribute", &self->write.attribute)) return false;
+  self->attribute = Py_NewRef(args->attribute);
+  return true;
+}
