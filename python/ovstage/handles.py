@@ -7,10 +7,10 @@ be used from any thread; of two threads that release one, the second gets ``INVA
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from ovstage import guard, leak
+from ovstage import guard, leak, tables
 from ovstage._load import native
 from ovstage.columns import Column, column
 from ovstage.errors import ErrorCode, OvstageError
@@ -19,6 +19,9 @@ from ovstage.guard import TIMEOUT_INFINITE
 from ovstage.values import HierarchyResult, QueryResult
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
     from ovstage._native import Operation
     from ovstage.stage import Stage
 else:
@@ -139,12 +142,51 @@ class Read(Handle):
         The groups are released. An attribute that no queried prim has, or for a range read none that changed, is left
         out. Raises ``ValueError`` where an attribute has several element types on different prims.
         """
+        return self._gather(timeout)[0]
+
+    def to_arrow(self, timeout: int = TIMEOUT_INFINITE, *, strings: bool = False) -> pyarrow.Table:
+        """Every remaining group as one ``pyarrow.Table``: a row per prim of the query, a column per attribute.
+
+        The first column, ``usd-path``, has the path of each prim. Values of L lanes are fixed-size lists, arrays are
+        lists, a prim without a value is null. Arrow reads the memory that ``to_numpy`` would give, but for truth
+        values, which it packs into bits. A prim that a range read found deleted is null, too; where there are any, a
+        column of truth values called ``<attribute> deleted`` tells which.
+
+        With ``strings=True`` ids of tokens and paths come as what they name, and arrays of the role ``STRING`` as text:
+        copies. Without any attribute there are no rows. The groups are released. Raises ``ModuleNotFoundError`` without
+        pyarrow; ``ValueError`` for an element type that Arrow lacks (bfloat16, float8, complex), and as ``to_numpy``.
+        """
+        pa = tables.package("pyarrow", "Read.to_arrow")
+        return tables.arrow(pa, self._content(timeout, strings))
+
+    def to_pandas(self, timeout: int = TIMEOUT_INFINITE, *, strings: bool = False) -> pandas.DataFrame:
+        """Every remaining group as one ``pandas.DataFrame``, a copy, with the paths of the prims as its index.
+
+        A value of L lanes is L columns, ``position.0``, ``position.1``, ...; an array is one NumPy array. A prim
+        without a value has NaN, and ``pandas.NA`` or ``None`` where the type has no NaN. For deletions, ``strings`` and
+        what is raised see ``to_arrow``; pandas takes complex values.
+        """
+        pd = tables.package("pandas", "Read.to_pandas")
+        return tables.frame(pd, self._content(timeout, strings))
+
+    def _content(self, timeout: int, strings: bool) -> tables.Content:
+        stage = self._stage
+        found, paths = self._gather(timeout, stage._list_paths)
+        names = stage._token_strings(list(found))
+        content = tables.Content(dict(zip(names, found.values(), strict=True)), stage._path_strings(paths))
+        return content.worded(stage._token_strings, stage._path_strings) if strings else content
+
+    def _gather(
+        self, timeout: int, paths: Callable[[int], Sequence[int]] = lambda _: ()
+    ) -> tuple[dict[int, Column], Sequence[int]]:
+        """Columns by token, and the query's paths if they are asked for. The groups are released."""
         groups: dict[int, list[ReadGroup]] = {}
         try:
             for group in self.groups(timeout):
                 groups.setdefault(group.attribute, []).append(group)
             count = self._stage._list_count
-            return {token: column(parts, count(parts[0].prim_list)) for token, parts in groups.items()}
+            columns = {token: column(parts, count(parts[0].prim_list)) for token, parts in groups.items()}
+            return columns, next((paths(parts[0].prim_list) for parts in groups.values()), ())
         finally:
             for group in (group for parts in groups.values() for group in parts):
                 group.release()

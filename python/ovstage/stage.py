@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ovstage import guard
 from ovstage._load import native
@@ -30,6 +30,10 @@ from ovstage.values import (
     QueryResult,
     StageConfig,
 )
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 __all__ = ["Stage"]
 
@@ -165,14 +169,47 @@ class Stage(native.Stage):
         all of the attributes are sealed. An attribute that no queried prim has is left out. Raises what
         ``read_attributes`` and ``Read.to_numpy`` raise.
         """
-        asked = guard.entries(attrs, "attrs", "a list of attributes")
-        tokens = [self._token(item, f"attrs[{at}]") for at, item in enumerate(asked)]
-        if not isinstance(ordinal, OrdinalRange):
-            ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
-        with self.read_attributes(query, tokens, ordinal) as read:
+        asked, tokens = self._tokens(attrs)
+        with self._read_whole(query, tokens, ordinal) as read:
             read.wait()
             columns = read.to_numpy()
         return {name: columns[token] for name, token in zip(asked, tokens, strict=True) if token in columns}
+
+    def read_arrow(
+        self,
+        query: Query | int,
+        attrs: Sequence[int | str],
+        ordinal: int | OrdinalRange | None = None,
+        *,
+        strings: bool = False,
+    ) -> pyarrow.Table:
+        """``read`` as a ``pyarrow.Table``: see ``Read.to_arrow``."""
+        with self._read_whole(query, self._tokens(attrs)[1], ordinal) as read:
+            read.wait()
+            return read.to_arrow(strings=strings)
+
+    def read_pandas(
+        self,
+        query: Query | int,
+        attrs: Sequence[int | str],
+        ordinal: int | OrdinalRange | None = None,
+        *,
+        strings: bool = False,
+    ) -> pandas.DataFrame:
+        """``read`` as a ``pandas.DataFrame``: see ``Read.to_pandas``."""
+        with self._read_whole(query, self._tokens(attrs)[1], ordinal) as read:
+            read.wait()
+            return read.to_pandas(strings=strings)
+
+    def _read_whole(self, query: Query | int, tokens: Sequence[int], ordinal: int | OrdinalRange | None) -> Read:
+        if not isinstance(ordinal, OrdinalRange):
+            ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
+        return self.read_attributes(query, tokens, ordinal)
+
+    def _tokens(self, attrs: Sequence[int | str]) -> tuple[Sequence[int | str], list[int]]:
+        """The attributes as given, and the token of each."""
+        asked = guard.entries(attrs, "attrs", "a list of attributes")
+        return asked, [self._token(item, f"attrs[{at}]") for at, item in enumerate(asked)]
 
     def _token(self, attribute: int | str, name: str) -> int:
         if isinstance(attribute, str):

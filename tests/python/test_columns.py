@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import numpy as np
 import pytest
@@ -399,3 +400,21 @@ def test_element_type_that_numpy_lacks(six, monkeypatch):
     with pytest.raises(ValueError, match="bfloat16"):
         column(six)
     assert six.stage.counters()["live_groups"] == 0
+
+
+# --- tables ---
+
+
+@pytest.mark.parametrize(("package", "method"), [("pyarrow", "arrow"), ("pandas", "pandas")])
+def test_table_without_the_library(six, monkeypatch, package, method):
+    six.write("x", np.arange(6, dtype="i4"), 1)
+    six.seal(1)
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    with six.stage.read_attributes(six.query, [six.token("x")], OrdinalRange.latest(1)) as read:
+        read.wait()
+        with pytest.raises(
+            ModuleNotFoundError, match=rf"Read\.to_{method} needs the package {package}, .* pip install"
+        ):
+            getattr(read, f"to_{method}")()
+        assert read.to_numpy()[six.token("x")].values.tolist() == [0, 1, 2, 3, 4, 5]  # nothing was fetched
