@@ -54,10 +54,16 @@ static DLManagedTensor* export_legacy(ovstage_instance_t* instance, ovstage_go_b
 
 /* ---- Maps -------------------------------------------------------------------------------------------------------- */
 
-static ovstage_api_status_t check_options(const ovstage_go_map_options_t* options) {
-  if (options != NULL && options->struct_size < sizeof *options)
+/* The caller's structure may be older than ours: what it has no room for is as without options. */
+static ovstage_api_status_t read_options(const ovstage_go_map_options_t* given, ovstage_go_map_options_t* options) {
+  const size_t least = offsetof(ovstage_go_map_options_t, group_rows);
+  *options = (ovstage_go_map_options_t){.struct_size = sizeof *options, .initial = OVSTAGE_GO_INITIAL_CURRENT};
+  if (given == NULL) return OVSTAGE_OK;
+  if (given->struct_size < least)
     return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "options.struct_size is %u, expected at least %zu",
-                   options->struct_size, sizeof *options);
+                   given->struct_size, least);
+  options->initial = given->initial;
+  if (given->struct_size >= sizeof *options) options->group_rows = given->group_rows;
   return OVSTAGE_OK;
 }
 
@@ -69,6 +75,7 @@ static ovstage_enqueue_result_t map_attribute(ovstage_instance_t* instance, ovst
   if (out != NULL) *out = OVSTAGE_INVALID_MAP_HANDLE;
   ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
+  ovstage_go_map_options_t given;
   if (desc == NULL)
     result.status = ov_null("desc");
   else if (out == NULL)
@@ -78,10 +85,9 @@ static ovstage_enqueue_result_t map_attribute(ovstage_instance_t* instance, ovst
         ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "element_sizes is NULL with element_count %zu", element_count);
   else if (element_count > OV_MOST_ENTRIES)
     result.status = ov_too_many("element_count", element_count);
-  else if ((result.status = check_options(options)) == OVSTAGE_OK)
+  else if ((result.status = read_options(options, &given)) == OVSTAGE_OK)
     result = ovgoMap(instance->context, handle, (ovstage_map_desc_t*)desc, ordinal, element_sizes != NULL,
-                     element_count > 0 ? (size_t*)element_sizes : NULL, element_count,
-                     options != NULL ? options->initial : OVSTAGE_GO_INITIAL_CURRENT, out);
+                     element_count > 0 ? (size_t*)element_sizes : NULL, element_count, &given, out);
   return ov_accept(instance->context, symbol, result);
 }
 

@@ -45,7 +45,7 @@ func (i *instance) end(id stage.MapID) {
 //export ovgoMap
 func ovgoMap(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, desc *C.ovstage_map_desc_t, ordinal C.ovstage_ordinal_t,
-	array C.bool, sizes *C.size_t, count C.size_t, initial C.ovstage_go_initial_t, out *C.ovstage_map_handle_t,
+	array C.bool, sizes *C.size_t, count C.size_t, options *C.ovstage_go_map_options_t, out *C.ovstage_map_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	defer i.guard("ovstage_map_attribute", &result.status)
@@ -58,8 +58,9 @@ func ovgoMap(
 		DType:     dtypeOf(desc.dtype),
 		Semantic:  tensor.Semantic(desc.semantic),
 		Mode:      stage.Mode(desc.prim_mode),
-		Initial:   stage.Initial(initial),
+		Initial:   stage.Initial(options.initial),
 		HasSizes:  bool(array),
+		GroupRows: uint64(options.group_rows),
 	}
 	if count > 0 {
 		d.ElementSizes = unsafe.Slice((*uint64)(unsafe.Pointer(sizes)), int(count))

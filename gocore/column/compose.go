@@ -34,6 +34,36 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 	return nil
 }
 
+// Draft returns a block that starts with what Compose writes. Where the rows are the whole column, and a buffer that held an
+// earlier sealed state is free, only what changed since is copied.
+func (c *Column) Draft(rows Rows, ordinal uint64) (memory.Block, error) {
+	size := rows.Len() * c.width
+	if rows.covers(len(c.paths)) && c.sealed.live == nil && c.sealed.block.Valid() && !c.overwritten(rows, ordinal) {
+		if i := c.refresh(size); i >= 0 {
+			block := c.retired[i].block
+			c.retired = slices.Delete(c.retired, i, i+1)
+			for _, r := range c.upTo(ordinal) {
+				overlay(block.Bytes(), 0, rows.End(), r, c.width)
+			}
+			return block, nil
+		}
+	}
+	block, err := c.Buffer(size, false)
+	if err != nil {
+		return block, err
+	}
+	if err := c.Compose(block.Bytes(), rows, ordinal); err != nil {
+		block.Release()
+		return memory.Block{}, err
+	}
+	return block, nil
+}
+
+// overwritten reports whether one unsealed write at or below ordinal replaces all of the rows.
+func (c *Column) overwritten(rows Rows, ordinal uint64) bool {
+	return slices.ContainsFunc(c.upTo(ordinal), func(r record) bool { return !r.tombstone() && r.rows.covers(rows.End()) })
+}
+
 // pick writes the sealed values of scattered rows, zeros where there are none.
 func (c *Column) pick(dst []byte, rows Rows) {
 	sealed := c.Sealed()

@@ -123,19 +123,51 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 		clear(old.Bytes()[used:size])
 		return old.Retain(), nil
 	}
-	for i := range c.retired {
-		b := &c.retired[i]
-		if !b.stale && b.block.Refs() == 1 && b.block.Capacity() >= size {
-			clear(b.block.Bytes()[b.extent*c.width : size]) // rows that were never written are in no list
-			for _, rows := range b.behind {
-				rows.transfer(b.block.Bytes(), old.Bytes(), c.width)
-				memory.Copied(rows.Len() * c.width)
-			}
-			b.forget()
-			return b.block.Retain(), nil
-		}
+	if c.tiled(folded, extent) {
+		return c.Buffer(size, false) // nothing of the old bytes is left
+	}
+	if i := c.refresh(size); i >= 0 {
+		return c.retired[i].block.Retain(), nil
 	}
 	return c.copied(old, used, size)
+}
+
+// refresh looks for a reusable buffer of at least size bytes that held an earlier sealed state, and brings it up to date
+// with the rows that changed since. It returns the buffer's place among the retired ones, or -1.
+func (c *Column) refresh(size int) int {
+	for i := range c.retired {
+		b := &c.retired[i]
+		if b.stale || b.block.Refs() != 1 || b.block.Capacity() < size {
+			continue
+		}
+		clear(b.block.Bytes()[b.extent*c.width : size]) // rows that were never written are in no list
+		for _, rows := range b.behind {
+			rows.transfer(b.block.Bytes(), c.sealed.block.Bytes(), c.width)
+			memory.Copied(rows.Len() * c.width)
+		}
+		b.forget()
+		return i
+	}
+	return -1
+}
+
+// tiled reports whether the records together replace every row, as the groups of a split map do.
+func (c *Column) tiled(records []record, extent int) bool {
+	total := 0
+	for _, r := range records {
+		if r.tombstone() || c.schema.Array { // the spans of arrays say where their values are, and are needed to move them
+			return false
+		}
+		total += r.rows.Len()
+	}
+	if total < extent {
+		return false
+	}
+	named := newBitmap(extent)
+	for _, r := range records {
+		r.rows.mark(named)
+	}
+	return named.count() == extent
 }
 
 // brings reports whether any of the records brings bytes.

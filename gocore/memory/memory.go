@@ -195,3 +195,6 @@ func (b Block) Detach() (Block, error) {
 	}
 	return issued(C.ov_block_detach(b.p), b.Size(), Purpose(b.p.purpose))
 }
+
+// Hollow reports whether a Detach moved the pages of the block away. Where they could not be moved they were copied.
+func (b Block) Hollow() bool { return b.p != nil && b.p.hollow != 0 }

@@ -138,15 +138,29 @@ func (d *Dictionary) Sublist(l *List, n int, mask []uint64) *List {
 			chosen = append(chosen, index)
 		}
 	}
-	hash := maphash.Bytes(d.seed, bytesOf(chosen))
+	return d.shelve(chosen)
+}
+
+// Part returns the list of the n paths of l from position from on. It has no handle; asked for again, it is the same List
+// like any other.
+func (d *Dictionary) Part(l *List, from, n int) *List {
+	if n == l.Len() {
+		return l
+	}
+	return d.shelve(l.indices[from : from+n])
+}
+
+// shelve finds the list of these paths or makes it of a copy, and keeps it alive for a while.
+func (d *Dictionary) shelve(indices []uint32) *List {
+	hash := maphash.Bytes(d.seed, bytesOf(indices))
 	s := &d.shelf
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	sublist := s.intern(d, chosen, hash)
-	if sublist.handles == 0 {
-		s.remember(sublist)
+	list := s.intern(d, indices, hash)
+	if list.handles == 0 {
+		s.remember(list)
 	}
-	return sublist
+	return list
 }
 
 // List returns the list that a handle stands for.

@@ -215,14 +215,32 @@ func positions(from, to int) []uint32 {
 	return list
 }
 
-// Compose writes into dst, packed in list order, the newest value of each listed prim at or below ordinal; a prim that
-// has none gets zeros.
-func (b *Binding) Compose(col *column.Column, dst []byte, ordinal uint64) error {
+// Draft returns a block of its own that starts, packed in list order, with the newest value of each listed prim at or below
+// ordinal; a prim that has none gets zeros.
+func (b *Binding) Draft(col *column.Column, ordinal uint64) (memory.Block, error) {
 	if len(b.missing) == 0 {
-		return col.Compose(dst, b.rows, ordinal)
+		return col.Draft(b.rows, ordinal)
 	}
-	width := col.Width()
-	packed, err := memory.Alloc(b.rows.Len()*width, memory.Maps)
+	size := b.list.Len() * col.Width()
+	block, err := col.Buffer(size, false)
+	if err != nil {
+		return block, err
+	}
+	if err := b.compose(col, block.Bytes()[:size], ordinal); err != nil {
+		block.Release()
+		return memory.Block{}, err
+	}
+	return block, nil
+}
+
+// compose writes the values into dst, zeros for the prims without a row.
+func (b *Binding) compose(col *column.Column, dst []byte, ordinal uint64) error {
+	width, held := col.Width(), b.rows.Len()
+	if int(b.missing[0]) == held { // they are the last ones, as those of prims that come into being are
+		clear(dst[held*width:])
+		return col.Compose(dst[:held*width], b.rows, ordinal)
+	}
+	packed, err := memory.Alloc(held*width, memory.Maps)
 	if err != nil {
 		return err
 	}
@@ -231,6 +249,7 @@ func (b *Binding) Compose(col *column.Column, dst []byte, ordinal uint64) error 
 		return err
 	}
 	clear(dst)
+	memory.Copied(held * width)
 	k := 0
 	b.Each(func(position int, _ uint32) {
 		copy(dst[position*width:(position+1)*width], packed.Bytes()[k*width:])

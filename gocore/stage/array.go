@@ -149,39 +149,3 @@ func spansOf(state column.Snapshot, rows column.Rows) (memory.Block, error) {
 	rows.Gather(block.Bytes(), state.Block().Bytes(), column.SpanSize)
 	return block, nil
 }
-
-// openArrays lays out the buffer of an array map, one row per prim of the asked number of elements, and fills it as asked:
-// a row whose length changes keeps what both lengths have in common, the rest are zeros.
-func (s *Stage) openArrays(e *entry, sizes []uint64, ordinal uint64, initial Initial) (memory.Block, error) {
-	element := uint64(e.schema.DType.Size())
-	total := uint64(0)
-	for _, n := range sizes {
-		total += n * element
-	}
-	block, arena, err := newArrays(len(sizes), int(total), true)
-	if err != nil {
-		return block, err
-	}
-	spans := column.Spans(block, len(sizes))
-	for i, n := range sizes {
-		spans[i] = column.Span{Offset: uint64(arena.Used), Length: n * element}
-		arena.Used += int(n * element)
-	}
-	e.arena = arena
-	if e.column == nil || initial != Current {
-		return block, nil
-	}
-	b, err := e.column.bindings.Of(e.column.Column, e.prims)
-	if err != nil {
-		block.Release()
-		arena.Block.Release()
-		return memory.Block{}, err
-	}
-	values := e.column.Values(b.Rows(), ordinal)
-	b.Each(func(position int, _ uint32) {
-		at := spans[position]
-		memory.Copied(copy(arena.Block.Bytes()[at.Offset:at.Offset+at.Length], values[0]))
-		values = values[1:]
-	})
-	return block, nil
-}

@@ -3,7 +3,6 @@ package stage
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,12 +80,6 @@ type play struct {
 	history uint64 // kept ordinals
 	held    []heldGroup
 	value   float32
-}
-
-type openMap struct {
-	mapping
-	paths   []string
-	ordinal uint64
 }
 
 type heldGroup struct {
@@ -199,68 +192,6 @@ func (p *play) deleteSome() {
 	require.Nil(p.T, err)
 	for _, path := range paths {
 		p.model.remove(path, ordinal)
-	}
-}
-
-func (p *play) openSome() {
-	paths, ordinal, initial := p.some(), p.ordinal(), Initial(p.random.IntN(3))
-	m := p.mapFloat3(p.query(paths...), "p", ordinal, initial)
-	switch initial {
-	case Current:
-		for i, path := range paths {
-			value, _ := p.model.at(path, ordinal)
-			require.Equal(p.T, value, m.values()[i], "the buffer starts with the current value")
-		}
-	case Zero:
-		require.Equal(p.T, make([]float3, len(paths)), m.values())
-	}
-	p.open = append(p.open, openMap{m, paths, ordinal})
-}
-
-func (p *play) closeSome() {
-	if len(p.open) == 0 {
-		return
-	}
-	i := p.random.IntN(len(p.open))
-	m := p.open[i]
-	p.open = slices.Delete(p.open, i, i+1)
-	values := m.values()
-	for i := range values {
-		p.value++
-		values[i] = one(p.value)
-	}
-	expected := slices.Clone(values)
-	if p.random.IntN(5) == 0 {
-		require.Nil(p.T, p.Abort(m.id))
-		m.MapGroup.Release(p.dict)
-		return
-	}
-	if p.random.IntN(2) == 0 {
-		p.commit(m, expected, nil)
-		return
-	}
-	view := m.Data.Retain()
-	p.commit(m, expected, func() {
-		for i := range values {
-			values[i] = one(-1) // a late write through a view
-		}
-		view.Release()
-	})
-}
-
-func (p *play) commit(m openMap, expected []float3, late func()) {
-	failure := m.unmap()
-	if late != nil {
-		late()
-	}
-	if m.ordinal <= p.model.floor {
-		require.NotNil(p.T, failure)
-		require.Equal(p.T, WriteFloorViolation, failure.Code)
-		return
-	}
-	require.Nil(p.T, failure)
-	for i, path := range m.paths {
-		p.model.write(path, m.ordinal, expected[i])
 	}
 }
 

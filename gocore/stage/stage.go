@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 
 	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
 )
@@ -44,7 +43,7 @@ type Stage struct {
 	ordinals   map[OrdinalQueryID]uint64
 	failed     failures
 	resolved   uint64 // list positions looked up one by one
-	adopted    uint64 // map commits that needed no copy
+	adopted    uint64 // map groups whose buffer became all of a column without a copy
 }
 
 // Handles. Zero is never one; values are never reused within a process.
@@ -137,6 +136,9 @@ var handles atomic.Uint64
 
 func (s *Stage) nextID() uint64 { return handles.Add(1) }
 
+// nextIDs takes n consecutive numbers and returns the first.
+func (s *Stage) nextIDs(n int) uint64 { return handles.Add(uint64(n)) - uint64(n) + 1 }
+
 // known returns the attribute of that name, which it creates if need be.
 func (s *Stage) known(name pathdict.Token) *attribute {
 	a := s.attributes[name]
@@ -185,7 +187,7 @@ type Counters struct {
 	LiveQueries, LiveReads, LiveMaps uint64
 	BytesColumns                     uint64 // memory of columns, reusable buffers included
 	RowsResolved                     uint64 // list positions looked up one by one; stands still in a steady frame
-	MapsAdopted                      uint64 // map commits that needed no copy
+	MapsAdopted                      uint64 // map groups whose buffer became all of a column without a copy
 }
 
 // Counters returns the stage's counters.
@@ -205,8 +207,8 @@ func (s *Stage) Counters() Counters {
 		}
 	}
 	for _, m := range s.maps {
-		if m.group != nil && m.group.block != (memory.Block{}) {
-			c.BytesColumns += uint64(m.group.block.Capacity())
+		for _, g := range m.groups {
+			c.BytesColumns += uint64(g.block.Capacity()) // 0 for one that was committed
 		}
 	}
 	return c

@@ -53,7 +53,7 @@ static bool open_dtype(PyObject* given, DLDataType* out) {
 
 PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
-  if (!check_argument_count("_map", nargs, 8, 8)) return NULL;
+  if (!check_argument_count("_map", nargs, 9, 9)) return NULL;
   uint64_t query, ordinal, handle = 0;
   int32_t semantic, initial;
   words sizes = {0};
@@ -64,7 +64,8 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   if (guard_attribute(args[1], "attribute", &desc.attribute) && open_dtype(args[4], &desc.dtype) &&
       guard_int32(args[5], "semantic", &semantic) && guard_prim_mode(args[3], &desc.prim_mode) &&
       guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
-      guard_int32(args[7], "initial", &initial) && stage_begin(self, "map_attribute")) {
+      guard_int32(args[7], "initial", &initial) && guard_uint64(args[8], "group_rows", &options.group_rows) &&
+      stage_begin(self, "map_attribute")) {
     desc.semantic = (ovstage_attribute_semantic_t)semantic;
     options.initial = (ovstage_go_initial_t)initial;
     ovstage_enqueue_result_t result;
@@ -181,10 +182,11 @@ PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t 
   if (!stage_begin(self, "unmap_group") || (group && !group_claim(group))) return NULL;
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = native.go->unmap_group(self->instance, handle, &raw, sync, commit));
-  if (group && result.status == OVSTAGE_OK)
+  bool committed = result.status == OVSTAGE_OK && native.go->op_status(self->instance, result.op_index) == OVSTAGE_OK;
+  if (group && committed)
     group_let_go(group);
   else if (group)
-    group->claimed = false;
+    group->claimed = false; /* what could not be committed is the caller's still */
   return enqueued(self, result);
 }
 

@@ -503,8 +503,8 @@ static PyMethodDef stage_methods[] = {
     {"_release_group", stage_release_group, METH_O, "_release_group($self, group, /)\n--\n\nGive a read group back."},
 
     {"_map", FAST(stage_map),
-     "_map($self, query, attribute, ordinal, prim_mode, dtype, semantic, element_sizes, initial, /)\n--\n\n(status, "
-     "op, handle)"},
+     "_map($self, query, attribute, ordinal, prim_mode, dtype, semantic, element_sizes, initial, group_rows, /)\n--\n\n"
+     "(status, op, handle)"},
     {"_fetch_map", FAST(stage_fetch_map),
      "_fetch_map($self, mapping, timeout, cls, /)\n--\n\nThe next writable group as a cls; None after the last."},
     {"_unmap_group", FAST(stage_unmap_group),

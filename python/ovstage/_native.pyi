@@ -103,9 +103,11 @@ class Stage:
         semantic: SupportsIndex,
         element_sizes: Iterable[SupportsIndex] | None,
         initial: SupportsIndex,
+        group_rows: SupportsIndex,
         /,
     ) -> _Reserved:
-        """``dtype``: (code, bits, lanes), None takes the column's; ``initial``: 0 current, 1 zero, 2 discard."""
+        """``dtype``: (code, bits, lanes), None takes the column's; ``initial``: 0 current, 1 zero, 2 discard;
+        ``group_rows``: 0 one group."""
     def _fetch_map(self, mapping: Any, timeout: SupportsIndex, cls: type[_GroupT], /) -> _GroupT | None: ...
     def _unmap_group(
         self, mapping: Any, group: object, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, /

@@ -267,20 +267,28 @@ class Stage(native.Stage):
         semantic: AttributeSemantic | int = 0,
         element_sizes: Sequence[int] | None = None,
         initial: str = "current",
+        group_rows: int | None = None,
     ) -> Map:
         """Borrow buffers to write one attribute into directly.
 
         ``dtype`` is needed to create a column and otherwise confirms it; ``element_sizes``, for array columns, gives
-        the number of elements of each prim. ``initial`` says what the buffers start with: ``"current"`` the value of
-        each prim (zeros where it has none), ``"zero"``, or ``"discard"``, unspecified, for callers that fill
+        the number of elements of each queried prim. ``initial`` says what the buffers start with: ``"current"`` the
+        value of each prim (zeros where it has none), ``"zero"``, or ``"discard"``, unspecified, for callers that fill
         everything: such a map of a whole column costs no copy at any size. Several maps may be open; what they write
-        applies in the order of their unmaps.
+        applies in the order of their commits.
+
+        There is one group, of all prims in the order of the query, unless ``group_rows`` asks for groups of that many
+        prims, the last of fewer, that can be committed one by one while others are being filled. ``PrimMode.UPDATE``
+        maps the prims that exist now and leaves the others out; ``PrimMode.INSERT`` is refused when any exists.
         """
         if dtype is not None and not isinstance(dtype, DLDataType):
             raise TypeError(f"dtype must be a DLDataType or None, got {dtype!r}")
         row = (dtype.code, dtype.bits, dtype.lanes) if dtype is not None else None
         start = guard.choice(initial, _INITIAL, "initial")
-        answer = self._map(query, attribute, ordinal, prim_mode, row, semantic, element_sizes, start)
+        split = 0 if group_rows is None else guard.uint64(group_rows, "group_rows")
+        if split == 0 and group_rows is not None:
+            raise ValueError("group_rows must be at least 1, got 0; leave it out for one group of all prims")
+        answer = self._map(query, attribute, ordinal, prim_mode, row, semantic, element_sizes, start, split)
         return self._reserved(Map, answer)
 
     def fetch_map_next(self, mapping: Map | int, timeout: int = TIMEOUT_INFINITE) -> MapGroup | None:

@@ -637,8 +637,9 @@ static void check_map_options(void) {
   ovstage_map_group_t group;
 
   ovstage_go_map_options_t options;
-  options.struct_size = sizeof options;
+  options.struct_size = offsetof(ovstage_go_map_options_t, group_rows); /* of a client that knows no more */
   options.initial = OVSTAGE_GO_INITIAL_ZERO;
+  options.group_rows = 1;
   DONE(&s, s.go->map_attribute(s.stage, s.query, &desc, 2, NULL, 0, &options, &map));
   if (CHECK(ovstage_fetch_map_next(s.stage, map, 0, &group) == OVSTAGE_OK)) {
     float* values = (float*)group.data.tensors->data;
@@ -667,6 +668,53 @@ static void check_map_options(void) {
   options.initial = (ovstage_go_initial_t)77;
   CHECK_REFUSED(s.go->map_attribute(s.stage, s.query, &desc, 5, NULL, 0, &options, &map),
                 OVSTAGE_ERROR_INVALID_ARGUMENT, "initial");
+  options.struct_size = 4;
+  CHECK_REFUSED(s.go->map_attribute(s.stage, s.query, &desc, 5, NULL, 0, &options, &map),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "struct_size");
+  close_scene(&s);
+}
+
+/* Groups of two prims, the second committed first; then the prims that exist among others, in a third order. */
+static void check_map_groups(void) {
+  scene s;
+  if (!open_scene(&s, "map groups")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  ovstage_map_desc_t desc = map_of(value, EXISTING);
+  ovstage_map_handle_t map = OVSTAGE_INVALID_MAP_HANDLE;
+  ovstage_map_group_t groups[2], none;
+  ovstage_go_map_options_t options = {sizeof options, OVSTAGE_GO_INITIAL_CURRENT, 2};
+  DONE(&s, s.go->map_attribute(s.stage, s.query, &desc, 2, NULL, 0, &options, &map));
+  if (CHECK(ovstage_fetch_map_next(s.stage, map, 0, &groups[0]) == OVSTAGE_OK) &&
+      CHECK(ovstage_fetch_map_next(s.stage, map, 0, &groups[1]) == OVSTAGE_OK)) {
+    CHECK(ovstage_fetch_map_next(s.stage, map, 0, &none) == OVSTAGE_ERROR_END_OF_ITERATION);
+    CHECK(groups[0].prims.offset == 0 && groups[0].prims.count == 2 && groups[0].data.count == 2);
+    CHECK(groups[1].prims.offset == 2 && groups[1].prims.count == 1 && groups[1].data.tensors->shape[0] == 1);
+    ((float*)groups[1].data.tensors->data)[0] = 30;
+    DONE(&s, ovstage_unmap_group(s.stage, map, &groups[1], NO_SYNC));
+    CHECK_REFUSED(ovstage_unmap_group(s.stage, map, &groups[1], NO_SYNC), OVSTAGE_ERROR_INVALID_HANDLE, "map");
+    ((float*)groups[0].data.tensors->data)[1] = 20;
+    DONE(&s, ovstage_unmap_group(s.stage, map, &groups[0], NO_SYNC));
+  }
+  DONE(&s, ovstage_unmap_attribute(s.stage, map, NO_SYNC));
+  DONE(&s, seal(&s, 2));
+  EXPECT_FLOATS(&s, value, 2, 1, 20, 30);
+
+  const char* paths[] = {"/World/Nobody", "/World/C", "/World/NoOne", "/World/A"};
+  desc.prim_mode = OVSTAGE_GO_PRIM_MODE_UPDATE;
+  ovstage_query_handle_t mixed = query_of(&s, paths, 4);
+  DONE(&s, ovstage_map_attribute(s.stage, mixed, &desc, 3, NULL, 0, &map));
+  if (CHECK(ovstage_fetch_map_next(s.stage, map, 0, &groups[0]) == OVSTAGE_OK)) {
+    const uint32_t* at = groups[0].prims.index_map;
+    CHECK(groups[0].prims.count == 2 && at != NULL && at[0] == 1 && at[1] == 3);
+    float* values = (float*)groups[0].data.tensors->data;
+    CHECK(groups[0].data.index_map == NULL && values[0] == 30 && values[1] == 1);
+    values[0] = 31, values[1] = 11;
+  }
+  DONE(&s, ovstage_unmap_attribute(s.stage, map, NO_SYNC));
+  DONE(&s, ovstage_release_query(s.stage, mixed));
+  DONE(&s, seal(&s, 3));
+  EXPECT_FLOATS(&s, value, 3, 11, 20, 31);
   close_scene(&s);
 }
 
@@ -1435,6 +1483,7 @@ int main(void) {
       {"map: order of commits", check_map_order},
       {"map: abort", check_map_abort},
       {"map: options", check_map_options},
+      {"map: groups", check_map_groups},
       {"map: live views", check_map_live_view},
       {"map: sealed too early", check_map_after_seal},
       {"exports", check_exports},

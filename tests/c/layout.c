@@ -711,9 +711,10 @@ static_assert(sizeof(OVSTAGE_POPULATION_EXPORT_UNKNOWN_APPLIED_API_SCHEMAS_CUSTO
 
 /* ---- This library's own table ------------------------------------------------------------------------------------ */
 
-SIZE(ovstage_go_map_options_t, 8);
+SIZE(ovstage_go_map_options_t, 16);
 AT(ovstage_go_map_options_t, struct_size, 0);
 AT(ovstage_go_map_options_t, initial, 4);
+AT(ovstage_go_map_options_t, group_rows, 8);
 
 SIZE(ovstage_go_counters_t, 120);
 AT(ovstage_go_counters_t, struct_size, 0);

@@ -283,12 +283,6 @@ static void check_modes(void) {
   DONE(&s, ovstage_write_attribute(s.stage, four, name, 3, p.data, OVSTAGE_PRIM_MODE_INSERT));
   DONE(&s, seal(&s, 3));
   EXPECT_ROWS(&s, four, value, 3, "10|20|30|4");
-
-  ovstage_map_desc_t desc = map_of(value, EXISTING);
-  desc.prim_mode = OVSTAGE_GO_PRIM_MODE_UPDATE;
-  ovstage_map_handle_t map = 4711;
-  CHECK_REFUSED(ovstage_map_attribute(s.stage, four, &desc, 4, NULL, 0, &map), OVSTAGE_ERROR_NOT_SUPPORTED, "UPDATE");
-  CHECK(map == OVSTAGE_INVALID_MAP_HANDLE);
   DONE(&s, ovstage_release_query(s.stage, four));
   close_scene(&s);
 }

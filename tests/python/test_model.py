@@ -33,8 +33,8 @@ steps = st.one_of(
     st.tuples(st.just("write"), some, st.lists(names, min_size=1, max_size=1), ahead, modes, seeds),
     st.tuples(st.just("write"), each, st.lists(names, min_size=1, max_size=1), ahead, modes, seeds),
     st.tuples(st.just("delete"), each, st.lists(names, max_size=2, unique=True), ahead),
-    st.tuples(st.just("map"), each, names, ahead, st.sampled_from(["current", "zero", "discard"]), seeds),
-    st.tuples(st.sampled_from(["unmap", "unmap", "abort"]), seeds),
+    st.tuples(st.just("map"), each, names, ahead, modes, st.sampled_from(["current", "zero", "discard"]), seeds),
+    st.tuples(st.sampled_from(["commit", "unmap", "unmap", "abort"]), seeds),
     st.tuples(st.just("seal"), st.sampled_from([1, 1, 1, 2, 3])),
     st.tuples(st.just("read"), some, around),
     st.tuples(st.just("changes"), some, around, around),
@@ -189,52 +189,78 @@ class Play:
                 if self.model.at(name, prim, ordinal) is not GONE:
                     self.model.set(name, prim, ordinal, GONE)
 
-    def map(self, prims: list[int], name: str, steps: int, initial: str, seed: int) -> None:
+    def map(self, prims: list[int], name: str, steps: int, mode: PrimMode, initial: str, seed: int) -> None:
         ordinal, rng = self.after(steps), np.random.default_rng(seed)
-        dtype, width = TYPES[name], TYPES[name].lanes * element(name).itemsize
         sizes = rng.integers(4, size=len(prims)).astype("u8") if name in ARRAYS else None
         table = self.table(prims)
         mapping = self.stage.map_attribute(
-            table.query, name, ordinal, dtype=dtype, element_sizes=sizes, initial=initial
-        )
+            table.query, name, ordinal, prim_mode=mode, dtype=TYPES[name], element_sizes=sizes, initial=initial,
+            group_rows=int(rng.integers(1, 4)) if seed % 2 else None,
+        )  # fmt: skip
         table.close()
-        if ordinal <= self.model.floor:
-            assert mapping.op.status == FLOOR
+        refusals = {FLOOR} if ordinal <= self.model.floor else set()
+        if mode is PrimMode.INSERT and any(map(self.model.exists, prims)):
+            refusals.add(ErrorCode.PRIM_NOT_FOUND)
+        if refusals:
+            assert mapping.op.status in refusals
             return
-        values, views = {}, []
+        expected = [at for at, prim in enumerate(prims) if mode is not PrimMode.UPDATE or self.model.exists(prim)]
+        groups, lent = [], []
         for group in mapping.groups():
-            for local in range(group.prim_count):
-                at, row = group.prim_index(local), group.data_row_index(local)
-                lent = group.array(row) if name in ARRAYS else group.array(0, shaped=True)[row]
-                size = width * (1 if sizes is None else int(sizes[at]))
-                assert lent.nbytes == size
-                before = (self.model.at(name, prims[at], ordinal) or b"") if initial == "current" else b""
-                assert initial == "discard" or lent.tobytes() == before[:size].ljust(size, b"\0")
-                if rng.integers(4) or initial == "discard":
-                    lent.view("u1")[:] = rng.integers(256, size=size, dtype="u1")
-                values[prims[at]] = lent.tobytes()
-                views.append(lent)
-        assert values.keys() == set(prims)
-        self.maps.append((mapping, name, ordinal, values, views if seed % 2 else []))
+            assert group.prim_count == group.data_count
+            lent += group.prim_indices().tolist()
+            groups.append((group, *self.fill(group, prims, name, ordinal, sizes, initial, rng)))
+        assert lent == expected
+        self.maps.append((mapping, name, ordinal, groups))
 
-    def unmap(self, seed: int) -> None:
+    def fill(
+        self, group: Any, prims: list[int], name: str, ordinal: int, sizes: Any, initial: str, rng: np.random.Generator
+    ) -> tuple[dict[int, bytes], list[Any]]:
+        """Write to some of a group's rows. What it commits then, and views of it, which may stay behind."""
+        values, views, width = {}, [], TYPES[name].lanes * element(name).itemsize
+        for local in range(group.prim_count):
+            at, row = group.prim_index(local), group.data_row_index(local)
+            lent = group.array(row) if name in ARRAYS else group.array(0, shaped=True)[row]
+            size = width * (1 if sizes is None else int(sizes[at]))
+            assert lent.nbytes == size
+            before = (self.model.at(name, prims[at], ordinal) or b"") if initial == "current" else b""
+            assert initial == "discard" or lent.tobytes() == before[:size].ljust(size, b"\0")
+            if rng.integers(4) or initial == "discard":
+                lent.view("u1")[:] = rng.integers(256, size=size, dtype="u1")
+            values[prims[at]] = lent.tobytes()
+            views.append(lent)
+        return values, views if rng.integers(2) else []
+
+    def commit(self, seed: int) -> None:
+        """One group of a map that goes on."""
         if not self.maps:
             return
-        mapping, name, ordinal, values, views = self.maps.pop(seed % len(self.maps))
-        op = mapping.unmap()
-        if ordinal <= self.model.floor:
+        mapping, name, ordinal, groups = self.maps[seed % len(self.maps)]
+        if groups:
+            one = groups[seed % len(groups)]
+            if self.committed(mapping.unmap_group(one[0]), name, ordinal, [one]):
+                groups.remove(one)
+
+    def unmap(self, seed: int) -> None:
+        if self.maps:
+            mapping, name, ordinal, groups = self.maps.pop(seed % len(self.maps))
+            self.committed(mapping.unmap(), name, ordinal, groups)
+
+    def committed(self, op: Any, name: str, ordinal: int, groups: list[Any]) -> bool:
+        if groups and ordinal <= self.model.floor:
             try:
                 op.wait()
             except OvstageError as error:
                 assert error.code == FLOOR  # noqa: PT017
-            else:
-                raise AssertionError("a map was committed below the floor")
-            return
+                return False
+            raise AssertionError("a map was committed below the floor")
         op.wait()
-        for prim, value in values.items():
-            self.model.set(name, prim, ordinal, value)
-        for view in views:
-            view.view("u1")[:] = 0xAA  # what is left of the buffer is not the column's any more
+        for _, values, views in groups:
+            for prim, value in values.items():
+                self.model.set(name, prim, ordinal, value)
+            for view in views:
+                view.view("u1")[:] = 0xAA  # what is left of the buffer is not the column's any more
+        return True
 
     def abort(self, seed: int) -> None:
         if self.maps:

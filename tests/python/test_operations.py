@@ -22,7 +22,6 @@ from ovstage import (
     OrdinalRange,
     OvstageError,
     Predicate,
-    PrimMode,
     Stage,
     make_dltensor,
 )
@@ -344,8 +343,6 @@ def test_unsupported_calls_name_themselves(table):
     )
     raises(ErrorCode.NOT_SUPPORTED, on_gpu.wait, "CUDA:0")
     good(table)
-    updating = stage.map_attribute(table.query, "mass", 2, prim_mode=PrimMode.UPDATE)
-    raises(ErrorCode.NOT_SUPPORTED, updating.wait, "UPDATE")
     raises(ErrorCode.NOT_SUPPORTED, lambda: stage.clone("/World/Prim0", ["/World/Copy"], 1), "clone")
     raises(ErrorCode.NOT_SUPPORTED, lambda: stage.compute_hierarchy(1, 1), "compute_hierarchy")
     raises(ErrorCode.NOT_SUPPORTED, lambda: stage.get_hierarchy(table.list, 1, 0), "get_hierarchy")

@@ -24,8 +24,9 @@ extern "C" {
 #define OVSTAGE_GO_V1_NAME "ovstage.go.v1"
 
 /*
- * A third prim_mode for write_attribute and write_attributes: only prims that exist are written, the others are left
- * alone. The payload is laid out as ever, with a value for every target. A session cannot be opened with it.
+ * A third prim_mode: only prims that exist are written, the others are left alone. The payload of a write is laid out as
+ * ever, with a value for every target. A session opened with it has groups of the prims that existed when it was opened,
+ * and only those; prims.index_map or prims.offset says which, and element_sizes still has an entry for every queried prim.
  */
 #define OVSTAGE_GO_PRIM_MODE_UPDATE ((ovstage_prim_mode_t)2)
 
@@ -51,10 +52,12 @@ typedef enum {
                                   left under the old one stays valid memory of unspecified content */
 } ovstage_go_commit_t;
 
-/* Options of map_attribute. 8 bytes. */
+/* Options of map_attribute. 16 bytes; a structure of the 8 bytes before group_rows is accepted, too. */
 typedef struct {
   uint32_t struct_size; /* sizeof(ovstage_go_map_options_t) */
   ovstage_go_initial_t initial;
+  uint64_t group_rows; /* prims in each group, the last may have fewer: groups can be committed one by one while others
+                          are being filled. 0: one group of all */
 } ovstage_go_map_options_t;
 
 /* What is alive and what was done. 120 bytes. Each "live" number is 0 once everything was given back. */
@@ -74,7 +77,7 @@ typedef struct {
   uint64_t rows_resolved;   /* rows matched between a query and a column, since the start; stands still when steady */
   uint64_t detach_moves;    /* commits that moved the pages of a buffer with live views */
   uint64_t detach_copies;   /* commits that copied a buffer with live views */
-  uint64_t maps_adopted;    /* map groups whose buffer became the column without a copy */
+  uint64_t maps_adopted;    /* map groups whose buffer became all of a column without a copy */
 } ovstage_go_counters_t;
 
 /* The table. 152 bytes. */

@@ -1,0 +1,227 @@
+package stage
+
+import (
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
+	"ovstage/gocore/tensor"
+)
+
+// judgeMap refuses what can't be mapped; it finds the schema, and the prims that the mode lets through. An Insert or Update
+// is judged here, by the prims of now, and not again when it commits.
+func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
+	e := &m.entry
+	e.name = s.stored(desc.Attribute)
+	if err := s.checkTarget("mapped", e.name, m.ordinal); err != nil {
+		return err
+	}
+	name := s.quoted(e.name)
+	if desc.HasSizes && len(desc.ElementSizes) != q.Prims.Len() {
+		return errorf(InvalidArgument, "attribute %q: element_sizes has %d entries, but the query lists %d prims; pass one per prim",
+			name, len(desc.ElementSizes), q.Prims.Len())
+	}
+	if desc.Initial > Discard {
+		return errorf(InvalidArgument, "attribute %q: initial is %d, expected 0 (current), 1 (zero) or 2 (discard)", name, int32(desc.Initial))
+	}
+	if err := s.checkMode(q.Prims, desc.Mode); err != nil {
+		return err
+	}
+	e.prims = q.Prims
+	if desc.Mode == Update {
+		s.keepExisting(m, desc)
+	}
+	if err := s.judgeSchema(e, *desc, name); err != nil {
+		return err
+	}
+	if err := checkSizes(desc.ElementSizes, e.schema.DType, name); err != nil {
+		return err
+	}
+	var err *Error
+	e.column, err = s.columnFor(e.name, e.prims, e.schema, m.ordinal)
+	return err
+}
+
+// keepExisting narrows a map to the prims that exist, with their element sizes.
+func (s *Stage) keepExisting(m *session, desc *MapDesc) {
+	all := m.entry.prims
+	mask := make([]uint64, (all.Len()+63)/64)
+	positions := make([]uint32, 0, all.Len())
+	var sizes []uint64
+	for i, path := range all.Indices() {
+		if !s.exists(path) {
+			continue
+		}
+		mask[i/64] |= 1 << (i % 64)
+		positions = append(positions, uint32(i))
+		if desc.HasSizes {
+			sizes = append(sizes, desc.ElementSizes[i])
+		}
+	}
+	if len(positions) < all.Len() {
+		m.entry.prims, m.positions, desc.ElementSizes = s.dict.Sublist(all, all.Len(), mask), positions, sizes
+	}
+}
+
+// judgeSchema finds out what a map's values are: what was asked for, as far as it was, and else what the prims have.
+func (s *Stage) judgeSchema(e *entry, desc MapDesc, name string) *Error {
+	e.schema = column.Schema{DType: desc.DType, Array: desc.HasSizes, Semantic: desc.Semantic}
+	if desc.DType == (tensor.DType{}) {
+		dtype, err := s.existingDType(e.prims, e.name, name)
+		if err != nil {
+			return err
+		}
+		e.schema.DType = dtype
+	}
+	if err := e.schema.DType.Check(); err != nil {
+		return wrap(err, "attribute %q: dtype", name)
+	}
+	if err := desc.Semantic.Check(e.schema.DType, desc.HasSizes); err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	if err := s.checkFixed(e.name, e.schema); err != nil {
+		return err
+	}
+	if array, carried := s.kind(e.prims, e.name); carried && array && !desc.HasSizes {
+		return errorf(InvalidArgument, "attribute %q is an array column: pass element_sizes, one number of elements per prim", name)
+	}
+	return nil
+}
+
+// checkSizes refuses a map of more bytes than memory can have.
+func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
+	const limit = 1 << 46
+	total := uint64(0)
+	for i, n := range sizes {
+		if n > limit || total+n*uint64(dtype.Size()) > limit {
+			return errorf(OutOfMemory, "attribute %q: element_sizes[%d] is %d, with which the map would exceed %d bytes", name, i, n, uint64(limit))
+		}
+		total += n * uint64(dtype.Size())
+	}
+	return nil
+}
+
+// kind tells whether the prims carry arrays under a name, and whether they carry it at all.
+func (s *Stage) kind(prims *pathdict.List, name pathdict.Token) (array, carried bool) {
+	if a := s.attributes[name]; a != nil {
+		for _, c := range a.columns {
+			if found, err := c.carried(prims); err == nil && found {
+				return c.Schema().Array, true
+			}
+		}
+	}
+	return false, false
+}
+
+// existingDType is the dtype on which the prims agree.
+func (s *Stage) existingDType(prims *pathdict.List, attr pathdict.Token, name string) (tensor.DType, *Error) {
+	a := s.attributes[attr]
+	if a == nil || len(a.columns) == 0 {
+		return tensor.DType{}, errorf(InvalidArgument, "attribute %q does not exist yet: pass the dtype of its values to create it", name)
+	}
+	if len(a.columns) == 1 {
+		return a.columns[0].Schema().DType, nil
+	}
+	var found *bound
+	for _, c := range a.columns {
+		carried, err := c.carried(prims)
+		if err != nil {
+			return tensor.DType{}, wrap(err, "attribute %q", name)
+		}
+		if !carried {
+			continue
+		}
+		if found != nil {
+			return tensor.DType{}, errorf(InvalidArgument, "attribute %q is %s on some of the prims and %s on others: map them apart",
+				name, found.Schema(), c.Schema())
+		}
+		found = c
+	}
+	if found == nil {
+		return tensor.DType{}, errorf(InvalidArgument, "attribute %q has %d schemas and none of the prims carries it: pass the dtype", name, len(a.columns))
+	}
+	return found.Schema().DType, nil
+}
+
+// lend cuts a session's prims into groups and gives each its buffer. On failure the session holds what it got so far.
+func (s *Stage) lend(m *session, desc MapDesc) *Error {
+	prims := m.entry.prims
+	count := prims.Len()
+	if count == 0 {
+		return nil
+	}
+	rows := count
+	if desc.GroupRows > 0 {
+		rows = int(min(desc.GroupRows, uint64(count)))
+	}
+	m.groups = make([]mapped, (count+rows-1)/rows)
+	m.firstKey = s.nextIDs(len(m.groups))
+	for i := range m.groups {
+		g := &m.groups[i]
+		g.from = i * rows
+		g.prims = s.dict.Part(prims, g.from, min(rows, count-g.from))
+		var sizes []uint64
+		if desc.HasSizes {
+			sizes = desc.ElementSizes[g.from : g.from+g.prims.Len()]
+		}
+		if err := g.open(m, sizes); err != nil {
+			return wrap(err, "attribute %q", s.quoted(m.entry.name))
+		}
+	}
+	return nil
+}
+
+// open takes the group's buffer, with its initial contents.
+func (g *mapped) open(m *session, sizes []uint64) (err error) {
+	e := &m.entry
+	size := g.prims.Len() * e.schema.DType.Size()
+	switch {
+	case e.schema.Array:
+		err = g.openArrays(m, sizes)
+	case e.column == nil || m.initial == Zero:
+		g.block, err = memory.AllocZeroed(size, memory.Columns)
+	case m.initial == Discard:
+		g.block, err = e.column.Buffer(size, true)
+	default:
+		var b *query.Binding
+		if b, err = e.column.bindings.Of(e.column.Column, g.prims); err == nil {
+			g.block, err = b.Draft(e.column.Column, m.ordinal)
+		}
+	}
+	return err
+}
+
+// openArrays lays out the buffer for arrays of the asked numbers of elements, one per prim, and fills it as asked: a row
+// whose length changes keeps what both lengths have in common, the rest are zeros.
+func (g *mapped) openArrays(m *session, sizes []uint64) error {
+	e := &m.entry
+	element := uint64(e.schema.DType.Size())
+	total := uint64(0)
+	for _, n := range sizes {
+		total += n * element
+	}
+	block, arena, err := newArrays(len(sizes), int(total), true)
+	if err != nil {
+		return err
+	}
+	spans := column.Spans(block, len(sizes))
+	for i, n := range sizes {
+		spans[i] = column.Span{Offset: uint64(arena.Used), Length: n * element}
+		arena.Used += int(n * element)
+	}
+	g.block, g.spans, g.used = arena.Block, block, arena.Used
+	if e.column == nil || m.initial != Current {
+		return nil
+	}
+	b, err := e.column.bindings.Of(e.column.Column, g.prims)
+	if err != nil {
+		return err
+	}
+	values := e.column.Values(b.Rows(), m.ordinal)
+	b.Each(func(position int, _ uint32) {
+		at := spans[position]
+		memory.Copied(copy(arena.Block.Bytes()[at.Offset:at.Offset+at.Length], values[0]))
+		values = values[1:]
+	})
+	return nil
+}
