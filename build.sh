@@ -16,8 +16,9 @@ usage() {
 usage: ./build.sh COMMAND
 
   build             the library and the Python package, in place; a C prefix in build/prefix
-  test [SUITE ...]  build, then every test; or only the suite go, c, python (arguments after `python` go to pytest) or
-                    interop (other libraries, in build/interop; `interop torch` is PyTorch alone)
+  test [SUITE ...]  build, then every test; or only the suite go, c, python (arguments after `python` go to pytest),
+                    interop (other libraries, in build/interop; `interop torch` is PyTorch alone) or clients (ovfmi and
+                    ovnewton, in build/clients; `clients survey` compares all of newton's scenes)
   demo [...]        a robot scene driven through the stage; arguments go to the demo
   bench [...]       measure; arguments go to the benchmark
   lint              formatters, linters, type and C warnings; changes nothing
@@ -29,7 +30,7 @@ environment:
   PYTHON            the interpreter for .venv (default: the newest of python3.13 ... python3.11, python3 that fits)
   GO, CC            the Go command and the C compiler (default: from PATH, else fetched as Python wheels)
   OVSTAGE_GLIBC     such as 2.17: build for that glibc and newer ones
-  CI                set: `test` includes the slow tests and the suite interop
+  CI                set: `test` includes the slow tests and the suites interop and clients
 TEXT
 }
 
@@ -255,10 +256,12 @@ test_python() {
 
 test_interop() { check 'exchange with other libraries' env PYTHON="$venv_python" tests/interop/run.sh "$@"; }
 
+test_clients() { check 'clients of the interface' env PYTHON="$venv_python" tests/clients/run.sh "$@"; }
+
 run_tests() {
   case ${1:-all} in
-    all | go | c | python | interop) ;;
-    *) die "unknown suite $1: give go, c, python or interop, or nothing for all" ;;
+    all | go | c | python | interop | clients) ;;
+    *) die "unknown suite $1: give go, c, python, interop or clients, or nothing for all" ;;
   esac
   lock
   build
@@ -267,11 +270,12 @@ run_tests() {
   [ -z "${CI:-}" ] || need demo-bare --no-deps
   unlock
   case ${1:-all} in
-    all) test_go && test_c && test_python && { [ -z "${CI:-}" ] || test_interop; } ;;
+    all) test_go && test_c && test_python && { [ -z "${CI:-}" ] || { test_interop && test_clients; }; } ;;
     go) test_go ;;
     c) test_c ;;
     python) test_python "${@:2}" ;;
     interop) test_interop "${@:2}" ;;
+    clients) test_clients "${@:2}" ;;
   esac
   summary test
 }
