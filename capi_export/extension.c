@@ -140,6 +140,33 @@ static ovstage_api_status_t keep_history(ovstage_instance_t* instance, uint64_t 
   return ov_leave(instance->context, symbol, ovgoKeepHistory(instance->context, ordinals));
 }
 
+/* ---- Queries ----------------------------------------------------------------------------------------------------- */
+
+static ovstage_enqueue_result_t query(ovstage_instance_t* instance, const ovstage_go_condition_t* condition,
+                                      const ovx_token_t* attrs, size_t attr_count, ovstage_query_handle_t* out) {
+  const char* symbol = "query";
+  if (out != NULL) *out = OVSTAGE_INVALID_QUERY_HANDLE;
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status != OVSTAGE_OK) return result;
+  if (out == NULL)
+    result.status = ov_null("out");
+  else if (attr_count > OV_MOST_ENTRIES)
+    result.status = ov_too_many("attr_count", attr_count);
+  else if (attr_count > 0 && attrs == NULL)
+    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attrs is NULL with attr_count %zu", attr_count);
+  else
+    result = ovgoQueryCondition(instance->context, (ovstage_go_condition_t*)condition,
+                                attr_count > 0 ? (ovx_token_t*)attrs : NULL, attr_count, out);
+  return ov_accept(instance->context, symbol, result);
+}
+
+static ovstage_enqueue_result_t refresh_query(ovstage_instance_t* instance, ovstage_query_handle_t handle) {
+  const char* symbol = "refresh_query";
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status != OVSTAGE_OK) return result;
+  return ov_accept(instance->context, symbol, ovgoRefreshQuery(instance->context, handle));
+}
+
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
 
 /* The caller's structure may be older than ours: it gets as much as it has room for. */
@@ -206,4 +233,6 @@ const ovstage_go_v1_t ov_extension = {
     .trim = trim,
     .op_status = op_status,
     .keep_history = keep_history,
+    .query = query,
+    .refresh_query = refresh_query,
 };

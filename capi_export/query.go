@@ -72,24 +72,40 @@ func texts(argument string, p **C.ovx_string_t, n C.size_t) ([]string, *stage.Er
 	return list, nil
 }
 
-// predicates translates the conditions of a filter. HAS does not look at values.
-func (i *instance) predicates(list []C.ovstage_predicate_t) ([]stage.Predicate, *stage.Error) {
-	predicates := make([]stage.Predicate, len(list))
-	for k := range list {
-		p, argument := &list[k], fmt.Sprintf("filter.predicates[%d]", k)
-		attribute, err := i.attribute(argument+".attribute", &p.attribute)
-		if err != nil {
-			return nil, err
-		}
-		predicates[k] = stage.Predicate{Attribute: attribute, Op: query.FilterOp(p.op)}
-		if p.op == C.OVSTAGE_FILTER_OP_HAS {
-			continue
-		}
-		if predicates[k].Values, err = texts(argument+".values", &p.values, p.value_count); err != nil {
-			return nil, err
+// predicate translates one. HAS does not look at values.
+func (i *instance) predicate(argument string, p *C.ovstage_predicate_t) (c stage.Condition, err *stage.Error) {
+	c.Predicate.Op = query.FilterOp(p.op)
+	if c.Predicate.Attribute, err = i.attribute(argument+".attribute", &p.attribute); err != nil || c.Predicate.Op == query.Has {
+		return c, err
+	}
+	c.Predicate.Values, err = texts(argument+".values", &p.values, p.value_count)
+	return c, err
+}
+
+// mostLevels is how deep conditions may lie in each other. It also ends a condition that lies in itself.
+const mostLevels = 64
+
+// condition translates a condition and those below it.
+func (i *instance) condition(argument string, p *C.ovstage_go_condition_t, level int) (c stage.Condition, err *stage.Error) {
+	c.Match = query.Match(p.match)
+	switch at := addressIn(unsafe.Pointer(&p.conditions)); {
+	case c.Match == query.One:
+		return i.predicate(argument+".predicate", &p.predicate)
+	case p.count == 0:
+		return c, nil
+	case at < firstAddress || p.count > maxString:
+		return c, refuse(stage.InvalidArgument, "%s.conditions is %s with count %d, which is no array", argument, number(at), p.count)
+	case level == mostLevels:
+		return c, refuse(stage.InvalidArgument, "condition: conditions lie more than %d levels deep in each other", mostLevels)
+	}
+	below := unsafe.Slice(p.conditions, int(p.count))
+	c.Conditions = make([]stage.Condition, len(below))
+	for k := range below {
+		if c.Conditions[k], err = i.condition(fmt.Sprintf("%s.conditions[%d]", argument, k), &below[k], level+1); err != nil {
+			return c, err
 		}
 	}
-	return predicates, nil
+	return c, nil
 }
 
 //export ovgoQuery
@@ -99,13 +115,42 @@ func ovgoQuery(
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	defer i.guard("ovstage_query", &result.status)
-	predicates, err := i.predicates(unsafe.Slice(list, int(count)))
-	if err != nil {
-		return enqueued(0, err)
+	predicates := unsafe.Slice(list, int(count))
+	filter := stage.Condition{Match: query.All, Conditions: make([]stage.Condition, len(predicates))}
+	for k := range predicates {
+		var err *stage.Error
+		if filter.Conditions[k], err = i.predicate(fmt.Sprintf("filter.predicates[%d]", k), &predicates[k]); err != nil {
+			return enqueued(0, err)
+		}
 	}
-	id, op, err := i.stage.QueryFilter(predicates, tokens(attrs, attrCount))
+	id, op, err := i.stage.QueryFilter(filter, tokens(attrs, attrCount))
 	*out = C.ovstage_query_handle_t(id)
 	return enqueued(op, err)
+}
+
+//export ovgoQueryCondition
+func ovgoQueryCondition(
+	c *C.ovstage_context_t, condition *C.ovstage_go_condition_t, attrs *C.ovx_token_t, attrCount C.size_t, out *C.ovstage_query_handle_t,
+) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("query", &result.status)
+	filter := stage.Condition{Match: query.All}
+	if condition != nil {
+		var err *stage.Error
+		if filter, err = i.condition("condition", condition, 0); err != nil {
+			return enqueued(0, err)
+		}
+	}
+	id, op, err := i.stage.QueryFilter(filter, tokens(attrs, attrCount))
+	*out = C.ovstage_query_handle_t(id)
+	return enqueued(op, err)
+}
+
+//export ovgoRefreshQuery
+func ovgoRefreshQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("refresh_query", &result.status)
+	return enqueued(i.stage.RefreshQuery(stage.QueryID(query)))
 }
 
 //export ovgoQueryPaths

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"ovstage/gocore/pathdict"
@@ -39,11 +40,23 @@ func (op FilterOp) String() string {
 // Orders reports whether the operator is one of LT, LE, GT, GE.
 func (op FilterOp) Orders() bool { return op >= LT && op <= GE }
 
-// Predicate is one condition of a filter. Values are text, whatever the attribute holds.
+// Predicate is a condition on one attribute. Values are text, whatever the attribute holds: none for Has, one for an ordering,
+// at least one for the others.
 type Predicate struct {
 	Attribute pathdict.Token
 	Op        FilterOp
 	Values    []string
+}
+
+// CheckValues refuses a number of values that the operator can't take. An empty list is a mistake, not a way to select nothing.
+func (p *Predicate) CheckValues() error {
+	switch n := len(p.Values); {
+	case p.Op.Orders() && n != 1:
+		return fmt.Errorf("%s takes exactly one value, got %d", p.Op, n)
+	case p.Op != Has && n == 0:
+		return fmt.Errorf("%s needs at least one value, got none; HAS asks for the attribute alone", p.Op)
+	}
+	return nil
 }
 
 // Comparable reports whether values of a type can be compared with numbers.
@@ -57,7 +70,7 @@ func Comparable(dtype tensor.DType) bool {
 	return dtype.Code == tensor.Int || dtype.Code == tensor.UInt || dtype.Code == tensor.Bool
 }
 
-// Select calls found with the place of each packed value that satisfies a predicate with In or an ordering, for a
+// Select calls found with the place of each packed value that satisfies a predicate with In or an ordering, checked, for a
 // Comparable type. A number is meant as the column has it: "0.1" equals a float32 that was written as 0.1. Integers compare
 // exactly, whether the number is one or not; booleans are 0 and 1, also called false and true.
 func (p *Predicate) Select(dtype tensor.DType, values []byte, found func(at int)) error {
@@ -93,9 +106,6 @@ func (p *Predicate) Select(dtype tensor.DType, values []byte, found func(at int)
 
 // choose tests every value. read turns the text of a number into a bound.
 func choose[T cmp.Ordered](p *Predicate, values []byte, read func(string) (bound[T], error), found func(at int)) error {
-	if p.Op.Orders() && len(p.Values) != 1 {
-		return fmt.Errorf("%s takes exactly one value, got %d", p.Op, len(p.Values))
-	}
 	bounds := make([]bound[T], len(p.Values))
 	for i, text := range p.Values {
 		var err error
@@ -168,10 +178,10 @@ func fraction[T float32 | float64](text string) (bound[T], error) {
 }
 
 func truth(text string) (bound[uint8], error) {
-	switch text {
-	case "false":
+	switch { // in any case: Python's are called True and False
+	case strings.EqualFold(text, "false"):
 		text = "0"
-	case "true":
+	case strings.EqualFold(text, "true"):
 		text = "1"
 	}
 	return whole[uint8](text)

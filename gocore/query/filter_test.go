@@ -45,6 +45,7 @@ func TestSelectByNumber(t *testing.T) {
 	assert.Equal(t, []float32{0.1, 0.25}, pick(t, tensor.Float, LT, tenth, "1e300"), "not a number is in no order")
 	assert.Equal(t, []float64{0.5, 1}, pick(t, tensor.Float, GT, []float64{0.25, 0.5, 1}, ".25"))
 	assert.Equal(t, []uint8{1}, pick(t, tensor.Bool, In, []uint8{0, 1}, "true"))
+	assert.Equal(t, []uint8{0}, pick(t, tensor.Bool, In, []uint8{0, 1}, "False"))
 	assert.Equal(t, []uint8{0, 1}, pick(t, tensor.Bool, LE, []uint8{0, 1}, "1"))
 }
 
@@ -98,16 +99,35 @@ func TestSelectRefusals(t *testing.T) {
 	dtype := tensor.DType{Code: tensor.Float, Bits: 32, Lanes: 1}
 	refused := func(op FilterOp, part string, values ...string) {
 		t.Helper()
-		assert.ErrorContains(t, (&Predicate{Op: op, Values: values}).Select(dtype, nil, nil), part)
+		p := Predicate{Op: op, Values: values}
+		require.NoError(t, p.CheckValues())
+		assert.ErrorContains(t, p.Select(dtype, nil, nil), part)
 	}
-	refused(LT, "exactly one value, got 2", "1", "2")
-	refused(GE, "exactly one value, got 0")
 	refused(In, `values[1]: "two" is not a number`, "1", "two")
 	refused(LT, `"nan" is not a number`, "nan")
 	refused(LT, `"" is not a number`, "")
 	dtype = tensor.DType{Code: tensor.Int, Bits: 8, Lanes: 1}
 	refused(LT, `"true" is not a number`, "true")
 	refused(LT, `"0x" is not a number`, "0x")
+}
+
+func TestNumbersOfValues(t *testing.T) {
+	for _, c := range []struct {
+		op   FilterOp
+		n    int
+		text string
+	}{
+		{Has, 0, ""}, {Has, 2, ""}, {In, 1, ""}, {Contains, 3, ""}, {Prefix, 1, ""}, {LT, 1, ""}, {GE, 1, ""},
+		{In, 0, "IN needs at least one value, got none"}, {Contains, 0, "CONTAINS needs"}, {Prefix, 0, "PREFIX needs"},
+		{LT, 0, "LT takes exactly one value, got 0"}, {GE, 2, "GE takes exactly one value, got 2"},
+	} {
+		err := (&Predicate{Op: c.op, Values: make([]string, c.n)}).CheckValues()
+		if c.text == "" {
+			assert.NoError(t, err, "%s %d", c.op, c.n)
+		} else {
+			assert.ErrorContains(t, err, c.text)
+		}
+	}
 }
 
 func TestComparable(t *testing.T) {

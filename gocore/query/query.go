@@ -13,6 +13,7 @@ type Query struct {
 	Prims  *pathdict.List
 	Handle pathdict.ListHandle // the query's own handle of the list, by which its groups name prims
 	Scope  []pathdict.Token    // the attributes that its result may report; none = all
+	Filter *Condition          // what found the prims; nil when the client listed them
 }
 
 // FromList returns a query over the list behind handle. It takes a handle of its own: the caller's may go at once.
@@ -24,10 +25,17 @@ func FromList(dict *pathdict.Dictionary, handle pathdict.ListHandle) (Query, err
 	return Query{Prims: list, Handle: dict.Mint(list)}, nil
 }
 
-// FromIndices returns a query over the prims at these dense path indices.
-func FromIndices(dict *pathdict.Dictionary, indices []uint32) Query {
+// Select makes the query one over the prims at these dense path indices, in place of those that it listed, if any. What is
+// open keeps the earlier list; where the two are equal, so does the query, and its handle.
+func (q *Query) Select(dict *pathdict.Dictionary, indices []uint32) {
 	list := dict.ListAt(indices)
-	return Query{Prims: list, Handle: dict.Mint(list)}
+	if list == q.Prims {
+		return
+	}
+	if q.Prims != nil {
+		q.Release(dict)
+	}
+	q.Prims, q.Handle = list, dict.Mint(list)
 }
 
 // Release gives the query's list handle back; groups hold references of their own.

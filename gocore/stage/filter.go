@@ -12,20 +12,23 @@ import (
 	"ovstage/gocore/tensor"
 )
 
-// Predicate is one condition of a filter.
+// Predicate is a condition on one attribute.
 type Predicate = query.Predicate
 
-// QueryFilter returns a query over the prims that meet every predicate, all prims if there is none, in the order of their
-// creation. It asks the newest executed state, sealed or not, once: what is written later does not change the query. Its
-// result reports those of attrs that the prims carry, or every attribute without attrs.
+// Condition is what a filter asks: a predicate, or a combination of conditions.
+type Condition = query.Condition
+
+// QueryFilter returns a query over the prims that meet a condition, in the order of their creation. It asks the newest
+// executed state, sealed or not, once: what is written later changes the query only when it is refreshed. Its result
+// reports those of attrs that the prims carry, or every attribute without attrs.
 //
 // # Cost
 //
 // A filter works on bits, one for each prim, and never looks at the text of paths that it does not select: conditions on
 // paths follow the tree of the prims (family), tokens are looked up (postings), carriers of an attribute are known. Beyond
-// a scan of those bits, some 40 us for a million prims, it costs what it selects. Comparisons with numbers read the whole
-// column.
-func (s *Stage) QueryFilter(predicates []Predicate, attrs []pathdict.Token) (QueryID, uint64, *Error) {
+// a scan of those bits, some 40 us for a million prims and condition, it costs what it selects. Comparisons with numbers
+// read the whole column.
+func (s *Stage) QueryFilter(filter Condition, attrs []pathdict.Token) (QueryID, uint64, *Error) {
 	if err := s.lock(); err != nil {
 		return 0, 0, err
 	}
@@ -33,42 +36,111 @@ func (s *Stage) QueryFilter(predicates []Predicate, attrs []pathdict.Token) (Que
 	if err := s.checkNames("attrs", attrs); err != nil {
 		return 0, 0, err
 	}
-	selected, err := s.filter(predicates)
+	selected, err := s.meet(&filter, nil)
 	if err != nil {
 		return 0, 0, err
 	}
-	q := query.FromIndices(s.dict, selected)
-	q.Scope = slices.Clone(attrs)
+	kept := filter.Clone()
+	q := query.Query{Scope: slices.Clone(attrs), Filter: &kept}
+	q.Select(s.dict, s.prims.list(selected))
 	id := QueryID(s.nextID())
 	s.queries[id] = q
 	return id, s.succeed(), nil
 }
 
-// filter lists the prims that meet every predicate.
-func (s *Stage) filter(predicates []Predicate) ([]uint32, *Error) {
-	all := s.prims.nobody()
-	s.prims.addAll(all)
-	for i := range predicates {
-		if err := s.checkNames("predicate attribute", []pathdict.Token{predicates[i].Attribute}); err != nil {
+// RefreshQuery asks the filter of a query again, of the newest executed state, and makes the query one over the prims that
+// meet it now. Reads, groups and maps made from it before keep their prims. A query over a list of paths stays what it is.
+// A filter that can't be served any more is refused, and the query stays what it was.
+func (s *Stage) RefreshQuery(id QueryID) (op uint64, err *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	q, err := s.query(id)
+	if err != nil {
+		return 0, err
+	}
+	if q.Filter != nil {
+		selected, err := s.meet(q.Filter, nil)
+		if err != nil {
+			return 0, err
+		}
+		q.Select(s.dict, s.prims.list(selected))
+		s.queries[id] = q
+	}
+	return s.succeed(), nil
+}
+
+// meet selects the prims that meet a condition. at is its place in the filter, for errors.
+func (s *Stage) meet(c *Condition, at []int) (selection, *Error) {
+	if c.Match == query.One {
+		met := s.prims.nobody()
+		if err := s.checkPredicate(&c.Predicate); err != nil {
+			return nil, placed(err, at)
+		}
+		return met, placed(s.match(met, &c.Predicate), at)
+	}
+	if err := checkMatch(c); err != nil {
+		return nil, placed(err, at)
+	}
+	met := s.prims.nobody()
+	if c.Match == query.All {
+		s.prims.addAll(met)
+	}
+	for i := range c.Conditions {
+		place := at
+		if len(c.Conditions) > 1 {
+			place = append(slices.Clip(at), i)
+		}
+		one, err := s.meet(&c.Conditions[i], place)
+		if err != nil {
 			return nil, err
 		}
-		one := s.prims.nobody()
-		if err := s.match(one, &predicates[i]); err != nil {
-			err.Text = predicateText(i, len(predicates)) + err.Text
-			return nil, err
-		}
-		for k := range all {
-			all[k] &= one[k]
+		if c.Match == query.All {
+			met.and(one)
+		} else {
+			met.or(one)
 		}
 	}
-	return s.prims.list(all), nil
+	if c.Match == query.None {
+		everybody := s.prims.nobody()
+		s.prims.addAll(everybody)
+		everybody.without(met)
+		met = everybody
+	}
+	return met, nil
+}
+
+// checkMatch refuses unknown combinations, and those of nothing, which are mistakes: only ALL of nothing is the filter that
+// every prim meets.
+func checkMatch(c *Condition) *Error {
+	switch {
+	case c.Match > query.None:
+		return errorf(InvalidArgument, "%s is not one of PREDICATE (0), ALL (1), ANY (2), NONE (3)", c.Match)
+	case c.Match != query.All && len(c.Conditions) == 0:
+		return errorf(InvalidArgument, "%s needs at least one condition, got none", c.Match)
+	}
+	return nil
+}
+
+// checkPredicate refuses what needs no look at the stage to be refused.
+func (s *Stage) checkPredicate(p *Predicate) *Error {
+	if err := s.checkNames("predicate attribute", []pathdict.Token{p.Attribute}); err != nil {
+		return err
+	}
+	name := s.quoted(p.Attribute)
+	if name == "usd-active" || p.Op > query.GE {
+		return unsupported(name, p.Op)
+	}
+	if err := p.CheckValues(); err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	return nil
 }
 
 // match selects the prims that meet one predicate.
 func (s *Stage) match(to selection, p *Predicate) *Error {
 	switch name := s.text(p.Attribute); {
-	case name == "usd-active":
-		return unsupported(name, p.Op)
 	case name == "usd-path" && p.Op == query.Has:
 		s.prims.addAll(to)
 	case name == "usd-path" && p.Op == query.In:
@@ -266,12 +338,16 @@ func unsupported(name string, op query.FilterOp) *Error {
 	return errorf(NotSupported, "attribute %q can't be filtered with %s; %s", name, op, supported)
 }
 
-// predicateText says which of several predicates is at fault.
-func predicateText(i, of int) string {
-	if of == 1 {
-		return ""
+// placed says in an error which of several predicates is at fault: 2.0 is the first below the third.
+func placed(err *Error, at []int) *Error {
+	if err != nil && len(at) > 0 {
+		numbers := make([]string, len(at))
+		for i, n := range at {
+			numbers[i] = strconv.Itoa(n)
+		}
+		err.Text = "predicate " + strings.Join(numbers, ".") + ": " + err.Text
 	}
-	return "predicate " + strconv.Itoa(i) + ": "
+	return err
 }
 
 // holdsTokens reports whether the values of a column are tokens. The types of the two attributes of USD are given; other

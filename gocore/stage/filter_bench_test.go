@@ -69,7 +69,7 @@ func (s *scene) write(q QueryID, name string, p Payload) {
 }
 
 func (s *scene) count(predicates ...Predicate) int {
-	id, _, err := s.QueryFilter(predicates, nil)
+	id, _, err := s.QueryFilter(every(predicates...), nil)
 	require.Nil(s.b, err)
 	n := s.queries[id].Prims.Len()
 	_, err = s.ReleaseQuery(id)
@@ -147,7 +147,7 @@ func BenchmarkFilterUnderChurn(b *testing.B) {
 
 func BenchmarkReadDerivedMillion(b *testing.B) {
 	s := newScene(b)
-	id, _, err := s.QueryFilter(nil, nil)
+	id, _, err := s.QueryFilter(every(), nil)
 	require.Nil(b, err)
 	for _, name := range []string{"usd-path", "usd-parent", "usd-children"} {
 		b.Run(name, func(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,10 +20,33 @@ func (f *fixture) where(name string, op query.FilterOp, values ...string) Predic
 	return Predicate{Attribute: f.token(name), Op: op, Values: values}
 }
 
+// every is the filter of prims that meet all of the predicates.
+func every(predicates ...Predicate) Condition {
+	filter := Condition{Match: query.All}
+	for _, p := range predicates {
+		filter.Conditions = append(filter.Conditions, query.Is(p))
+	}
+	return filter
+}
+
+func anyOf(conditions ...Condition) Condition {
+	return Condition{Match: query.Any, Conditions: conditions}
+}
+
+func noneOf(conditions ...Condition) Condition {
+	return Condition{Match: query.None, Conditions: conditions}
+}
+
 // matches are the prims that meet the predicates, in order.
 func (f *fixture) matches(predicates ...Predicate) []string {
 	f.Helper()
-	id, _, err := f.QueryFilter(predicates, nil)
+	return f.meeting(every(predicates...))
+}
+
+// meeting are the prims that meet a condition, in order.
+func (f *fixture) meeting(filter Condition) []string {
+	f.Helper()
+	id, _, err := f.QueryFilter(filter, nil)
 	require.Nil(f, err)
 	return f.listed(id)
 }
@@ -44,7 +68,6 @@ func TestFiltersOnPaths(t *testing.T) {
 	assert.Equal(t, scene, f.matches(f.where("usd-path", query.Prefix, "/World")))
 	assert.Equal(t, scene[1:5], f.matches(f.where("usd-path", query.Prefix, "/World/")))
 	assert.Equal(t, scene[5:], f.matches(f.where("usd-path", query.Prefix, "/Worldwide", "/Nowhere/", "relative")))
-	assert.Empty(t, f.matches(f.where("usd-path", query.Prefix)), "none of no values")
 	assert.Equal(t, []string{"/World", "/World/Anchor"}, f.matches(f.where("usd-path", query.In, "/World/Anchor", "/World", "/Never")))
 	assert.Equal(t, scene[2:4], f.matches(f.where("usd-parent", query.In, "/World/Group")))
 	assert.Equal(t, []string{"/World", "/Worldwide"}, f.matches(f.where("usd-parent", query.In, "/")))
@@ -145,7 +168,7 @@ func TestFilterRefusals(t *testing.T) {
 	require.Nil(t, f.tryWrite(q, "kind", 1, kind))
 	refused := func(code Code, p Predicate, parts ...string) {
 		t.Helper()
-		_, op, err := f.QueryFilter([]Predicate{p}, nil)
+		_, op, err := f.QueryFilter(every(p), nil)
 		require.NotNil(t, err)
 		assert.Equal(t, code, err.Code, err.Text)
 		assert.Zero(t, op)
@@ -174,14 +197,21 @@ func TestFilterRefusals(t *testing.T) {
 	refused(NotSupported, f.where("kind", query.LE, "1"), `"kind"`, "TOKEN_ID", "LE")
 	refused(InvalidArgument, f.where("mass", query.LT, "heavy"), `"mass"`, `"heavy" is not a number`)
 	refused(InvalidArgument, f.where("mass", query.LT, "1", "2"), `"mass"`, "exactly one value, got 2")
+	for name, op := range map[string]query.FilterOp{
+		"usd-path": query.Prefix, "usd-parent": query.In, "usd-children": query.Contains, "usd-prim-type": query.In, "usd-schemas": query.Contains,
+		"mass": query.In, "unknown": query.In,
+	} {
+		refused(InvalidArgument, f.where(name, op), fmt.Sprintf("%q", name), op.String()+" needs at least one value, got none")
+	}
+	refused(InvalidArgument, f.where("unknown", query.GT), `"unknown"`, "exactly one value, got 0")
 	refused(InvalidArgument, f.where("usd-path", query.In, "/a", "World/Cube"), `"usd-path"`, "entry 1", `must start with "/"`)
 	refused(InvalidArgument, f.where("usd-parent", query.In, "/a/"), `"usd-parent"`, "trailing slash")
 	refused(InvalidArgument, Predicate{Attribute: 4711}, "4711", "not a token")
 
-	_, _, err := f.QueryFilter([]Predicate{f.where("mass", query.Has), f.where("mass", query.Prefix, "x")}, nil)
+	_, _, err := f.QueryFilter(every(f.where("mass", query.Has), f.where("mass", query.Prefix, "x")), nil)
 	require.NotNil(t, err)
 	assert.Contains(t, err.Text, "predicate 1: ")
-	_, _, err = f.QueryFilter(nil, []pathdict.Token{4711})
+	_, _, err = f.QueryFilter(every(), []pathdict.Token{4711})
 	require.NotNil(t, err)
 	assert.Contains(t, err.Text, "attrs[0]")
 
@@ -198,7 +228,7 @@ func TestQueryResultOfAFilter(t *testing.T) {
 		for i, name := range scope {
 			tokens[i] = f.token(name)
 		}
-		id, op, err := f.QueryFilter([]Predicate{f.where("p", query.Has)}, tokens)
+		id, op, err := f.QueryFilter(every(f.where("p", query.Has)), tokens)
 		require.Nil(t, err)
 		require.NotZero(t, op)
 		attributes, total, err := f.QueryResult(id)
@@ -218,11 +248,126 @@ func TestQueryResultOfAFilter(t *testing.T) {
 	assert.Empty(t, names)
 }
 
+func TestFiltersOfConditions(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.query("/World", "/World/a", "/World/b", "/Lamp"), "p", 1, many(1, 2, 3, 4)...)
+	require.Nil(t, f.tryWrite(f.query("/World/a", "/World/b"), "mass", 1, scalars(1, 2)))
+	under := query.Is(f.where("usd-path", query.Prefix, "/World/"))
+	lamp := query.Is(f.where("usd-path", query.In, "/Lamp"))
+	heavy := query.Is(f.where("mass", query.GT, "1"))
+	assert.Equal(t, []string{"/World/a", "/World/b", "/Lamp"}, f.meeting(anyOf(lamp, under)), "still in the order of creation")
+	assert.Equal(t, []string{"/World", "/World/a", "/Lamp"}, f.meeting(noneOf(heavy)), "also those without a mass")
+	assert.Equal(t, []string{"/World"}, f.meeting(noneOf(lamp, under)))
+	assert.Equal(t, []string{"/World/b", "/Lamp"}, f.meeting(anyOf(lamp, Condition{Match: query.All, Conditions: []Condition{under, heavy}})))
+	assert.Equal(t, []string{"/World/b"}, f.meeting(noneOf(noneOf(heavy))))
+	assert.Equal(t, []string{"/World/b"}, f.meeting(heavy), "a predicate is a filter")
+	assert.Len(t, f.meeting(Condition{Match: query.All}), 4)
+	require.Nil(t, f.delete(f.query("/World/b"), 2))
+	assert.Equal(t, []string{"/World", "/World/a", "/Lamp"}, f.meeting(noneOf(heavy)), "who is no prim meets nothing")
+
+	for _, refused := range []struct {
+		filter Condition
+		text   string
+	}{
+		{Condition{Match: query.Any}, "ANY needs at least one condition"},
+		{Condition{Match: query.None}, "NONE needs at least one condition"},
+		{Condition{Match: 4}, "match 4 is not one of PREDICATE (0), ALL (1), ANY (2), NONE (3)"},
+		{Condition{}, "not a token"},
+		{anyOf(lamp, noneOf(under, query.Is(f.where("p", query.In, "1")))), `predicate 1.1: attribute "p" holds float32x3`},
+		{anyOf(lamp, Condition{Match: query.Any}), "predicate 1: ANY needs"},
+	} {
+		_, op, err := f.QueryFilter(refused.filter, nil)
+		require.NotNil(t, err, refused.text)
+		assert.Zero(t, op)
+		assert.Contains(t, err.Text, refused.text)
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.query("/a", "/b"), "p", 1, many(1, 2)...)
+	f.seal(1)
+	scope := []pathdict.Token{f.token("p")}
+	id, _, err := f.QueryFilter(every(f.where("p", query.Has)), scope)
+	require.Nil(t, err)
+	read, _, err := f.Read(id, scope, Range{End: 1})
+	require.Nil(t, err)
+	m := f.mapFloat3(id, "p", 2, Zero)
+	handle := f.queries[id].Handle
+
+	refresh := func() *Error {
+		op, err := f.RefreshQuery(id)
+		assert.Equal(t, err == nil, op > 0)
+		return err
+	}
+	require.Nil(t, refresh())
+	assert.Equal(t, handle, f.queries[id].Handle, "the list is known by the same handle while it is the same")
+
+	f.write(f.query("/c"), "p", 1+1, one(3))
+	require.Nil(t, f.delete(f.query("/a"), 2))
+	assert.Equal(t, []string{"/a", "/b"}, f.listed(id))
+	require.Nil(t, refresh())
+	assert.Equal(t, []string{"/b", "/c"}, f.listed(id))
+	attributes, total, err := f.QueryResult(id)
+	require.Nil(t, err)
+	assert.Equal(t, scope, attributes)
+	assert.Equal(t, 2, total)
+
+	g, err := f.FetchRead(read)
+	require.Nil(t, err)
+	assert.Equal(t, uint32(2), g.PrimCount, "the read goes on over its own prims")
+	list, lerr := f.dict.List(g.List)
+	require.NoError(t, lerr)
+	assert.Equal(t, "/a", f.path(list.At(0)))
+	g.Release(f.dict)
+	assert.Len(t, m.values(), 2, "so does the map")
+	require.Nil(t, m.unmap())
+
+	require.Nil(t, f.delete(id, 3))
+	require.Nil(t, refresh())
+	assert.Equal(t, []string{"/a"}, f.listed(id), "the map's commit brought it back")
+	_, err = f.ReleaseQuery(id)
+	require.Nil(t, err)
+	assert.Equal(t, InvalidHandle, refresh().Code)
+}
+
+// A filter that has become impossible leaves the query as it was; a list of paths has nothing to ask.
+func TestRefreshThatChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	require.Nil(t, f.tryWrite(f.query("/a"), "mass", 1, scalars(2)))
+	id, _, err := f.QueryFilter(every(f.where("mass", query.GT, "1")), nil)
+	require.Nil(t, err)
+	require.Nil(t, f.tryWrite(f.query("/b"), "mass", 2, ragged([]float32{1})))
+	_, err = f.RefreshQuery(id)
+	require.NotNil(t, err)
+	assert.Contains(t, err.Text, "GT can't compare")
+	assert.Equal(t, []string{"/a"}, f.listed(id))
+
+	paths := f.query("/never")
+	_, err = f.RefreshQuery(paths)
+	require.Nil(t, err)
+	assert.Equal(t, []string{"/never"}, f.listed(paths))
+}
+
+// A query keeps its filter, not the caller's memory.
+func TestAQueryKeepsItsOwnTexts(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.query("/a", "/b"), "p", 1, many(1, 2)...)
+	text := []byte("/a")
+	values := []string{unsafe.String(&text[0], len(text))}
+	id, _, err := f.QueryFilter(noneOf(query.Is(Predicate{Attribute: f.token("usd-path"), Op: query.In, Values: values})), nil)
+	require.Nil(t, err)
+	text[1], values[0] = 'b', "/b"
+	_, err = f.RefreshQuery(id)
+	require.Nil(t, err)
+	assert.Equal(t, []string{"/b"}, f.listed(id))
+}
+
 // The matched set is that of the call, the values are those of the read.
 func TestAFilterQueryIsAQuery(t *testing.T) {
 	f := newFixture(t)
 	f.write(f.query("/a", "/b"), "p", 1, many(1, 2)...)
-	id, _, err := f.QueryFilter([]Predicate{f.where("p", query.Has)}, nil)
+	id, _, err := f.QueryFilter(every(f.where("p", query.Has)), nil)
 	require.Nil(t, err)
 	f.write(f.query("/c"), "p", 1, one(3))
 	f.write(id, "p", 1, many(10, 20)...)
@@ -252,7 +397,7 @@ func TestAnEmptyStageHasNoPrims(t *testing.T) {
 	} {
 		assert.Empty(t, f.matches(p))
 	}
-	id, _, err := f.QueryFilter(nil, nil)
+	id, _, err := f.QueryFilter(every(), nil)
 	require.Nil(t, err)
 	attributes, total, err := f.QueryResult(id)
 	require.Nil(t, err)

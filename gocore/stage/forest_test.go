@@ -49,6 +49,11 @@ type forest struct {
 	order  []string                       // the prims in the order of their creation
 	floor  uint64
 	seq    int
+
+	standing struct { // a query that was made earlier
+		id    QueryID
+		holds func(path string) bool
+	}
 }
 
 type stated struct {
@@ -78,6 +83,9 @@ func newForest(t *testing.T, seed uint64) *forest {
 		}
 	}
 	f.random.Shuffle(len(f.pool), func(i, j int) { f.pool[i], f.pool[j] = f.pool[j], f.pool[i] })
+	id, _, err := f.QueryFilter(Condition{Match: query.All}, nil)
+	require.Nil(t, err)
+	f.standing.id, f.standing.holds = id, func(string) bool { return true }
 	return f
 }
 
@@ -237,14 +245,14 @@ type condition struct {
 	holds  func(path string) bool
 }
 
-func anyOf(values []string, holds func(value string) bool) bool {
+func someOf(values []string, holds func(value string) bool) bool {
 	return slices.ContainsFunc(values, holds)
 }
 
 func (f *forest) condition() condition {
 	c := condition{}
 	pathValues := func() {
-		for range f.random.IntN(4) {
+		for range 1 + f.random.IntN(4) {
 			path := f.pool[f.random.IntN(len(f.pool))]
 			switch f.random.IntN(5) {
 			case 0:
@@ -284,7 +292,7 @@ func (f *forest) condition() condition {
 			c.values = append(c.values, path+f.word("", "", "/", "a", "//", "/./"))
 		}
 		c.holds = func(path string) bool {
-			return anyOf(c.values, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+			return someOf(c.values, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 		}
 	case 7:
 		c.name, c.op = "usd-parent", query.In
@@ -294,7 +302,7 @@ func (f *forest) condition() condition {
 		c.name, c.op = "usd-children", query.Contains
 		pathValues()
 		c.holds = func(path string) bool {
-			return anyOf(c.values, func(child string) bool { return f.lives(child) && parentOf(child) == path })
+			return someOf(c.values, func(child string) bool { return f.lives(child) && parentOf(child) == path })
 		}
 	case 9:
 		c.name, c.op = f.word("usd-prim-type", "kind"), query.In
@@ -323,20 +331,35 @@ func (f *forest) condition() condition {
 	return c
 }
 
-func (f *forest) askRandomly() {
-	var conditions []condition
-	var predicates []Predicate
-	for range f.random.IntN(4) {
+// filter is a random tree of conditions, and the same as a function.
+func (f *forest) filter(depth int) (Condition, func(path string) bool) {
+	if depth == 0 || f.random.IntN(3) == 0 {
 		c := f.condition()
-		conditions = append(conditions, c)
-		predicates = append(predicates, Predicate{Attribute: f.token(c.name), Op: c.op, Values: c.values})
+		return query.Is(Predicate{Attribute: f.token(c.name), Op: c.op, Values: c.values}), c.holds
 	}
-	expected := []string{}
-	for _, path := range f.order {
-		if !slices.ContainsFunc(conditions, func(c condition) bool { return !c.holds(path) }) {
-			expected = append(expected, path)
+	filter := Condition{Match: query.All + query.Match(f.random.IntN(3))}
+	var below []func(string) bool
+	for range 1 + f.random.IntN(3) {
+		c, holds := f.filter(depth - 1)
+		filter.Conditions, below = append(filter.Conditions, c), append(below, holds)
+	}
+	return filter, func(path string) bool {
+		met := 0
+		for _, holds := range below {
+			if holds(path) {
+				met++
+			}
 		}
+		return map[query.Match]bool{query.All: met == len(below), query.Any: met > 0, query.None: met == 0}[filter.Match]
 	}
+}
+
+func (f *forest) askRandomly() {
+	filter, holds := Condition{Match: query.All}, func(string) bool { return true }
+	if f.random.IntN(10) > 0 {
+		filter, holds = f.filter(3)
+	}
+	expected := f.those(holds)
 	var scope []string
 	for range f.random.IntN(3) {
 		scope = append(scope, f.word(append(forestAttributes, "usd-path", "unknown")...))
@@ -346,11 +369,11 @@ func (f *forest) askRandomly() {
 		tokens[i] = f.token(name)
 	}
 	before := f.dict.Stats()
-	id, _, err := f.QueryFilter(predicates, tokens)
-	require.Nil(f, err, "%v", predicates)
+	id, _, err := f.QueryFilter(filter, tokens)
+	require.Nil(f, err, "%v", filter)
 	after := f.dict.Stats()
 	require.Equal(f, [2]int{before.Tokens, before.Paths}, [2]int{after.Tokens, after.Paths}, "a filter interns nothing")
-	require.Equal(f, expected, f.listed(id), "%v", conditions)
+	require.Equal(f, expected, f.listed(id), "%v", filter)
 
 	attributes, total, err := f.QueryResult(id)
 	require.Nil(f, err)
@@ -361,13 +384,36 @@ func (f *forest) askRandomly() {
 	}
 	carried := []string{}
 	for _, name := range forestAttributes {
-		if (len(scope) == 0 || slices.Contains(scope, name)) && anyOf(expected, func(path string) bool { return f.carries(name, path) }) {
+		if (len(scope) == 0 || slices.Contains(scope, name)) && someOf(expected, func(path string) bool { return f.carries(name, path) }) {
 			carried = append(carried, name)
 		}
 	}
 	require.ElementsMatch(f, carried, found)
-	_, err = f.ReleaseQuery(id)
+	f.refresh()
+	_, err = f.ReleaseQuery(f.standing.id)
 	require.Nil(f, err)
+	f.standing.id, f.standing.holds = id, holds
+	if f.random.IntN(2) == 0 {
+		f.refresh()
+	}
+}
+
+// those are the prims for which a condition holds.
+func (f *forest) those(holds func(path string) bool) []string {
+	list := []string{}
+	for _, path := range f.order {
+		if holds(path) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// refresh asks the query that stands since earlier anew.
+func (f *forest) refresh() {
+	_, err := f.RefreshQuery(f.standing.id)
+	require.Nil(f, err)
+	require.Equal(f, f.those(f.standing.holds), f.listed(f.standing.id))
 }
 
 // listed are the prims of a query, as text.

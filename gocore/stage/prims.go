@@ -168,6 +168,24 @@ type selection []uint64
 
 func (p *prims) nobody() selection { return make(selection, (len(p.order)+63)/64) }
 
+func (to selection) and(other selection) {
+	for i := range to {
+		to[i] &= other[i]
+	}
+}
+
+func (to selection) or(other selection) {
+	for i := range to {
+		to[i] |= other[i]
+	}
+}
+
+func (to selection) without(other selection) {
+	for i := range to {
+		to[i] &^= other[i]
+	}
+}
+
 // add selects a prim, if it is one.
 func (p *prims) add(to selection, path uint32) {
 	if p.exists(path) {

@@ -245,14 +245,15 @@ PyObject* reserved(Stage* self, ovstage_enqueue_result_t answer, uint64_t handle
 PyObject* none_or_raise(ovstage_api_status_t status);
 
 /* An enqueue that takes one handle and nothing else. */
-typedef ovstage_enqueue_result_t (*release_function)(ovstage_instance_t*, uint64_t);
-PyObject* release_handle(PyObject* self, PyObject* handle, const char* name, const char* method,
-                         release_function release);
+typedef ovstage_enqueue_result_t (*handle_function)(ovstage_instance_t*, uint64_t);
+PyObject* call_with_handle(PyObject* self, PyObject* handle, const char* name, const char* method,
+                         handle_function call);
 
 /* ---- read.c, map.c, dictionary.c, write.c: further methods of Stage ---------------------------------------------- */
 
 PyObject* stage_fetch_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_refresh_query(PyObject* object, PyObject* handle);
 PyObject* stage_query_path_list(PyObject* object, PyObject* path_list);
 PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs);

@@ -14,62 +14,100 @@ PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
   return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
 }
 
-typedef struct {
-  PyObject* tuple; /* of the caller's predicates: keeps the bytes of their strings */
+/* The conditions that lie directly below another one. */
+typedef struct level {
+  struct level* next; /* of the same filter, in no order */
+  PyObject* tuple;    /* of the caller's conditions: keeps the bytes of their strings */
   size_t count;
-  ovstage_predicate_t* predicates;
-  texts* values;
-} filter;
+  ovstage_go_condition_t* conditions;
+  texts* values; /* of each that is a predicate */
+} level;
 
-static void filter_close(filter* self) {
-  for (size_t i = 0; self->values && i < self->count; i++) texts_close(&self->values[i]);
-  free(self->values);
-  free(self->predicates);
-  Py_CLEAR(self->tuple);
+static void filter_close(level* levels) {
+  while (levels) {
+    level* self = levels;
+    levels = self->next;
+    for (size_t i = 0; self->values && i < self->count; i++) texts_close(&self->values[i]);
+    free(self->values);
+    free(self->conditions);
+    Py_DECREF(self->tuple);
+    free(self);
+  }
 }
 
-static bool filter_open(filter* out, PyObject* predicates) {
-  memset(out, 0, sizeof *out);
-  if (predicates == Py_None) return true;
-  out->tuple = guard_sequence(predicates, "predicates", "a list of Predicates");
-  if (!out->tuple) return false;
-  out->count = (size_t)PyTuple_Size(out->tuple);
-  out->predicates = calloc(out->count + 1, sizeof *out->predicates);
-  out->values = calloc(out->count + 1, sizeof *out->values);
-  bool good = out->predicates && out->values;
-  if (!good) PyErr_NoMemory();
-  for (size_t i = 0; good && i < out->count; i++) {
-    PyObject *attribute, *op, *values;
-    int32_t number;
-    good = PyArg_ParseTuple(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), "OOO:predicate", &attribute, &op, &values) &&
-           guard_attribute(attribute, "attribute", &out->predicates[i].attribute) && guard_int32(op, "op", &number) &&
-           texts_open(&out->values[i], values, "values");
-    if (!good) break;
-    out->predicates[i].op = (ovstage_filter_op_t)number;
-    out->predicates[i].values = out->values[i].count ? out->values[i].data : NULL;
-    out->predicates[i].value_count = out->values[i].count;
+static bool predicate_open(ovstage_predicate_t* out, texts* values, PyObject* tuple) {
+  PyObject *attribute, *op, *list;
+  int32_t number;
+  if (!PyArg_ParseTuple(tuple, "OOO:predicate", &attribute, &op, &list) ||
+      !guard_attribute(attribute, "attribute", &out->attribute) || !guard_int32(op, "op", &number) ||
+      !texts_open(values, list, "values")) {
+    return false;
   }
-  if (!good) filter_close(out);
+  out->op = (ovstage_filter_op_t)number;
+  out->values = values->count ? values->data : NULL;
+  out->value_count = values->count;
+  return true;
+}
+
+/* A filter is a pair of a match and a list of conditions, a predicate has an attribute, an operator and values. What was
+ * opened is added to levels, also when it fails. */
+static bool filter_open(level** levels, ovstage_go_condition_t* out, PyObject* pair) {
+  PyObject* list;
+  int match;
+  if (!PyArg_ParseTuple(pair, "iO:filter", &match, &list)) return false;
+  PyObject* tuple = guard_sequence(list, "predicates", "a list of Predicates");
+  if (!tuple) return false;
+  level* self = calloc(1, sizeof *self);
+  if (!self) {
+    Py_DECREF(tuple);
+    return PyErr_NoMemory() != NULL;
+  }
+  *self = (level){.next = *levels, .tuple = tuple, .count = (size_t)PyTuple_Size(tuple)};
+  *levels = self;
+  self->conditions = calloc(self->count + 1, sizeof *self->conditions);
+  self->values = calloc(self->count + 1, sizeof *self->values);
+  if (!self->conditions || !self->values) return PyErr_NoMemory() != NULL;
+  *out = (ovstage_go_condition_t){
+      .match = (ovstage_go_match_t)match, .conditions = self->conditions, .count = self->count};
+  if (Py_EnterRecursiveCall(" in a filter")) return false;
+  bool good = true;
+  for (size_t i = 0; good && i < self->count; i++) {
+    PyObject* item = PyTuple_GetItem(tuple, (Py_ssize_t)i);
+    if (PyTuple_Check(item) && PyTuple_Size(item) == 2)
+      good = filter_open(levels, &self->conditions[i], item);
+    else
+      good = predicate_open(&self->conditions[i].predicate, &self->values[i], item);
+  }
+  Py_LeaveRecursiveCall();
   return good;
 }
 
 PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
-  filter chosen;
+  level* levels = NULL;
+  ovstage_go_condition_t filter = {.match = OVSTAGE_GO_MATCH_ALL};
   words tokens = {0};
-  if (!check_argument_count("_query", nargs, 2, 2) || !filter_open(&chosen, args[0])) return NULL;
   PyObject* answer = NULL;
-  if ((args[1] == Py_None || words_open(&tokens, args[1], "attrs", "", 64)) && stage_begin(self, "query")) {
-    ovstage_filter_t conditions = {chosen.predicates, chosen.count};
+  if (check_argument_count("_query", nargs, 2, 2) &&
+      (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
+      (args[1] == Py_None || words_open(&tokens, args[1], "attrs", "", 64)) && stage_begin(self, "query")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
-    WITHOUT_GIL(result = ovstage_query(self->instance, chosen.count ? &conditions : NULL,
-                                       tokens.count ? tokens.data : NULL, tokens.count, &handle));
+    WITHOUT_GIL(result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count,
+                                          &handle));
     answer = reserved(self, result, handle);
   }
   words_close(&tokens);
-  filter_close(&chosen);
+  filter_close(levels);
   return answer;
+}
+
+static ovstage_enqueue_result_t refresh(ovstage_instance_t* instance, uint64_t handle) {
+  return native.go->refresh_query(instance, handle);
+}
+
+PyObject* stage_refresh_query(PyObject* self, PyObject* handle) {
+  return call_with_handle(self, handle, "query", "refresh_query", refresh);
 }
 
 typedef struct {
@@ -103,7 +141,7 @@ PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t
 }
 
 PyObject* stage_release_query(PyObject* self, PyObject* handle) {
-  return release_handle(self, handle, "query", "release_query", ovstage_release_query);
+  return call_with_handle(self, handle, "query", "release_query", ovstage_release_query);
 }
 
 /* ---- Reads ------------------------------------------------------------------------------------------------------- */
@@ -176,7 +214,7 @@ PyObject* stage_fetch_read(PyObject* object, PyObject* const* args, Py_ssize_t n
 }
 
 PyObject* stage_release_read(PyObject* self, PyObject* handle) {
-  return release_handle(self, handle, "read", "release_read", ovstage_release_read);
+  return call_with_handle(self, handle, "read", "release_read", ovstage_release_read);
 }
 
 bool check_group_class(PyObject* class) {

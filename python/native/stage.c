@@ -104,13 +104,13 @@ PyObject* none_or_raise(ovstage_api_status_t status) {
   return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
 }
 
-PyObject* release_handle(PyObject* object, PyObject* handle, const char* name, const char* method,
-                         release_function release) {
+PyObject* call_with_handle(PyObject* object, PyObject* handle, const char* name, const char* method,
+                         handle_function call) {
   Stage* self = (Stage*)object;
   uint64_t number;
   if (!guard_handle(handle, name, &number) || !stage_begin(self, method)) return NULL;
   ovstage_enqueue_result_t result;
-  WITHOUT_GIL(result = release(self->instance, number));
+  WITHOUT_GIL(result = call(self->instance, number));
   return enqueued(self, result);
 }
 
@@ -344,7 +344,7 @@ static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py
 }
 
 static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* handle) {
-  return release_handle(self, handle, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query);
+  return call_with_handle(self, handle, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query);
 }
 
 /* ---- Deletes and clones ------------------------------------------------------------------------------------------ */
@@ -490,7 +490,9 @@ static PyMethodDef stage_methods[] = {
 
     {"_query_path_list", stage_query_path_list, METH_O, "_query_path_list($self, path_list, /)\n--\n\nA query handle."},
     {"_query", FAST(stage_query),
-     "_query($self, predicates, attributes, /)\n--\n\n(status, op, handle); predicates are (attribute, op, values)."},
+     "_query($self, filter, attributes, /)\n--\n\n(status, op, handle); a filter is (match, conditions), each of which is a "
+     "filter or (attribute, op, values)."},
+    {"_refresh_query", stage_refresh_query, METH_O, "_refresh_query($self, query, /)\n--\n\n(status, op)"},
     {"_query_result", FAST_KEYWORDS(stage_query_result),
      "_query_result($self, query, timeout=18446744073709551615)\n--\n\n(attribute tokens, total prim count, all "
      "handle)"},

@@ -14,6 +14,8 @@ _GroupT = TypeVar("_GroupT", bound=Group)
 _Enqueued: TypeAlias = tuple[int, int]  # status, op id (0 when refused)
 _Reserved: TypeAlias = tuple[int, int, int]  # status, op id, handle (both 0 when refused)
 _Attribute: TypeAlias = str | SupportsIndex  # a name, or the token of one
+_Predicate: TypeAlias = tuple[_Attribute, SupportsIndex, Iterable[str]]  # attribute, operator, values
+_Filter: TypeAlias = tuple[int, Iterable[_Predicate | _Filter]]
 
 TIMEOUT_INFINITE: Final[int]
 
@@ -72,11 +74,12 @@ class Stage:
     def _query_path_list(self, path_list: SupportsIndex, /) -> int: ...
     def _query(
         self,
-        predicates: Iterable[tuple[_Attribute, SupportsIndex, Iterable[str]]] | None,
+        filter: _Filter | None,
         attributes: Iterable[SupportsIndex] | None,
         /,
     ) -> _Reserved:
-        """``predicates``: (attribute, operator, values) each; None or empty matches every prim."""
+        """``filter``: a match and what it combines; None matches every prim."""
+    def _refresh_query(self, query: Any, /) -> _Enqueued: ...
     def _query_result(self, query: Any, timeout: SupportsIndex = ...) -> tuple[list[int], int, int]:
         """``(attribute tokens, total prim count, handle of all)``; the native result is released already."""
     def _release_query(self, query: Any, /) -> _Enqueued: ...

@@ -117,6 +117,15 @@ class Query(Handle):
         """What the query matched. Raises ``OvstageError``, with code ``TIMEOUT`` when it is not there in time."""
         return self._stage.fetch_query_result(self, timeout)
 
+    def refresh(self) -> Operation:
+        """Ask the filter again: from now on the query stands for the prims that meet it in the latest executed state.
+
+        Reads, groups and maps made before keep their prims. While the prims stay the same, so does the ``prim_list`` of
+        groups. A query over a path list stays what it is. A filter that cannot be served any more fails the operation
+        and leaves the query as it was.
+        """
+        return self._stage.refresh_query(self)
+
     def release(self) -> Operation:
         """Let the query go, after the operations that use it."""
         return self._stage.release_query(self)

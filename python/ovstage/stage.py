@@ -26,7 +26,6 @@ from ovstage.values import (
     HierarchyComputationModelDesc,
     HierarchyResult,
     OrdinalRange,
-    Predicate,
     QueryResult,
     StageConfig,
 )
@@ -124,12 +123,12 @@ class Stage(native.Stage):
     def query(self, filter: Filter | None = None, attrs: Sequence[int] | None = None) -> Query:
         """Select the prims that satisfy a filter, ``None`` for all of them, as of the latest executed state.
 
-        ``attrs`` limits which attributes the result reports. A filter that cannot be served shows in ``query.op``.
+        They are listed in the order of their creation, and stay listed until ``Query.refresh``. ``attrs`` limits which
+        attributes the result reports. A filter that cannot be served shows in ``query.op``.
         """
         if filter is not None and not isinstance(filter, Filter):
             raise TypeError(f"filter must be a Filter or None, got {filter!r}")
-        conditions = [_predicate(item).condition() for item in filter.predicates] if filter is not None else None
-        return self._reserved(Query, self._query(conditions, attrs))
+        return self._reserved(Query, self._query(filter.condition() if filter is not None else None, attrs))
 
     def query_from_path_list(self, path_list: int) -> Query:
         """Select the prims of a path list, in its order, whether they exist yet or not. Answers at once."""
@@ -138,6 +137,10 @@ class Stage(native.Stage):
     def fetch_query_result(self, query: Query | int, timeout: int = TIMEOUT_INFINITE) -> QueryResult:
         """What a query matched."""
         return QueryResult(*self._query_result(query, timeout))
+
+    def refresh_query(self, query: Query | int) -> Operation:
+        """Ask the filter of a query again; see ``Query.refresh``."""
+        return self._operation(self._refresh_query(query))
 
     def release_query(self, query: Query | int) -> Operation:
         """Let a query go, after the operations that use it."""
@@ -429,9 +432,3 @@ class Stage(native.Stage):
 
 def _sync(cuda_stream: int | None, cuda_event: int | None) -> tuple[int, int]:
     return 0 if cuda_stream is None else cuda_stream, 0 if cuda_event is None else cuda_event
-
-
-def _predicate(item: object) -> Predicate:
-    if not isinstance(item, Predicate):
-        raise TypeError(f"a Filter holds Predicates, got {item!r}")
-    return item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, Protocol, Self, SupportsIndex, TypeAlias
 
 from ovstage import guard
 from ovstage.enums import AttributeSemantic, FilterOp, HierarchyComputationModel
@@ -87,27 +87,82 @@ class OrdinalRange:
 
 @dataclass
 class Predicate:
-    """One condition of a filter: an attribute (name or token), how to compare, and the values to compare with."""
+    """One condition of a filter: an attribute (name or token), how to compare, and the values to compare with.
+
+    ``values`` are strings, or numbers, which are meant as their text: paths for ``usd-path``, ``usd-parent`` and
+    ``usd-children``, texts of tokens for attributes that hold tokens, numbers for numeric ones. ``HAS`` takes none,
+    ``LT``, ``LE``, ``GT`` and ``GE`` take one, the others at least one, any of which suffices.
+    """
 
     attribute: int | str
     op: FilterOp | int
-    values: Sequence[str] = ()
+    values: Sequence[str | float] = ()
 
     def condition(self) -> tuple[int | str, int, list[str]]:
         """What the extension takes; judged when a query is made of it, since fields can be assigned at any time."""
-        if isinstance(self.values, (str, bytes, bytearray)):
-            raise TypeError(f"values must be a list of strings, got the single string {self.values!r}")
-        return self.attribute, guard.member(self.op, FilterOp, "op"), [str(value) for value in self.values]
+        values = guard.entries(self.values, "values", "a list of strings")
+        texts = [_text(value, f"values[{at}]") for at, value in enumerate(values)]
+        return self.attribute, guard.member(self.op, FilterOp, "op"), texts
 
 
 class Filter:
-    """The prims for which every predicate holds."""
+    """The prims for which every one of some conditions holds. A condition is a ``Predicate``, or a ``Filter`` itself.
 
-    def __init__(self, predicates: Iterable[Predicate]) -> None:
-        self.predicates: list[Predicate] = guard.entries(predicates, "predicates", "a list of Predicates")
+    ``Filter([a, b])`` means a and b, ``Filter.any_of([a, b])`` a or b, ``Filter.none_of([a])`` not a. A prim without
+    the attribute of a predicate does not meet it, and meets its opposite. ``Filter([])`` is met by every prim; the
+    other two need a condition.
+    """
+
+    def __init__(self, predicates: Iterable[Predicate | Filter]) -> None:
+        self.predicates: list[Predicate | Filter] = guard.entries(predicates, "predicates", "a list of Predicates")
+        self._match = _ALL
+
+    @classmethod
+    def any_of(cls, predicates: Iterable[Predicate | Filter]) -> Self:
+        """The prims for which at least one of the conditions holds."""
+        return cls._of(_ANY, predicates)
+
+    @classmethod
+    def none_of(cls, predicates: Iterable[Predicate | Filter]) -> Self:
+        """The prims for which none of the conditions holds."""
+        return cls._of(_NONE, predicates)
+
+    @classmethod
+    def _of(cls, match: int, predicates: Iterable[Predicate | Filter]) -> Self:
+        made = cls(predicates)
+        made._match = match
+        return made
 
     def __repr__(self) -> str:
-        return f"Filter({self.predicates!r})"
+        return f"Filter{_MADE_BY[self._match]}({self.predicates!r})"
+
+    def condition(self, level: int = 0) -> Condition:
+        """What the extension takes, judged when a query is made of it."""
+        if level == _MOST_LEVELS:
+            raise ValueError(f"filters lie more than {_MOST_LEVELS} levels deep in each other")
+        return self._match, [_condition(item, at, level) for at, item in enumerate(self.predicates)]
+
+
+Condition: TypeAlias = "tuple[int, list[Condition | tuple[int | str, int, list[str]]]]"
+
+_ALL, _ANY, _NONE = 1, 2, 3  # as in C
+_MADE_BY = {_ALL: "", _ANY: ".any_of", _NONE: ".none_of"}
+_MOST_LEVELS = 64
+
+
+def _condition(item: object, at: int, level: int) -> Condition | tuple[int | str, int, list[str]]:
+    if isinstance(item, Filter):
+        return item.condition(level + 1)
+    if isinstance(item, Predicate):
+        return item.condition()
+    raise TypeError(f"a Filter holds Predicates and Filters, got {item!r} as predicates[{at}]")
+
+
+def _text(value: object, name: str) -> str:
+    """Anything that is meant as its text, like a path object or a number; not what has none of its own."""
+    if value is None or isinstance(value, (bytes, bytearray, list, tuple, set, frozenset, dict)):
+        raise TypeError(f"{name} must be a string or a number, got {value!r}")
+    return str(value)
 
 
 @dataclass

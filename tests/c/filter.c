@@ -187,6 +187,7 @@ static void check_filter_refusals(void) {
   REFUSED_FILTER(where(&c, by_name("usd-path"), (ovstage_filter_op_t)77, "/"), OVSTAGE_ERROR_NOT_SUPPORTED, "77");
   REFUSED_FILTER(where(&c, by_name("value"), OVSTAGE_FILTER_OP_LT, "much"), OVSTAGE_ERROR_INVALID_ARGUMENT, "much");
   REFUSED_FILTER(where(&c, by_name("value"), OVSTAGE_FILTER_OP_LT, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "one value");
+  REFUSED_FILTER(where(&c, by_name("value"), OVSTAGE_FILTER_OP_IN, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "IN needs");
   REFUSED_FILTER(where(&c, by_name("usd-path"), OVSTAGE_FILTER_OP_IN, "World/A"), OVSTAGE_ERROR_INVALID_ARGUMENT,
                  "World/A");
   REFUSED_FILTER(where(&c, by_token(0xdeadbeef), OVSTAGE_FILTER_OP_HAS, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT,
@@ -209,6 +210,114 @@ static void check_filter_refusals(void) {
   ovx_token_t unknown = 0xdeadbeef;
   CHECK_REFUSED(ovstage_query(s.stage, NULL, &unknown, SIZE_MAX, &query), OVSTAGE_ERROR_INVALID_ARGUMENT, "attr_count");
   CHECK_REFUSED(ovstage_query(s.stage, NULL, &unknown, 1, &query), OVSTAGE_ERROR_INVALID_ARGUMENT, "attrs[0]");
+  close_scene(&s);
+}
+
+/* ---- Combinations, and asking again ------------------------------------------------------------------------------ */
+
+static ovstage_go_condition_t combine(ovstage_go_match_t match, const ovstage_go_condition_t* conditions, size_t n) {
+  ovstage_go_condition_t c;
+  memset(&c, 0, sizeof c);
+  c.match = match;
+  c.conditions = conditions;
+  c.count = n;
+  return c;
+}
+
+static void check_conditions(void) {
+  scene s;
+  if (!open_scene(&s, "conditions")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  condition one, two;
+  ovstage_go_condition_t below[2], inner, filter;
+  memset(below, 0, sizeof below); /* zero is a predicate */
+  below[0].predicate = *where(&one, by_token(value), OVSTAGE_FILTER_OP_LT, "2")->predicates;
+  below[1].predicate = *where(&two, by_name("usd-path"), OVSTAGE_FILTER_OP_IN, "/World/C")->predicates;
+  ovstage_query_handle_t query;
+
+  DONE(&s, s.go->query(s.stage, NULL, NULL, 0, &query));
+  RESULT(&s, query, 3, value);
+  DONE(&s, ovstage_release_query(s.stage, query));
+  DONE(&s, s.go->query(s.stage, &below[0], &value, 1, &query));
+  PATHS(&s, query, "usd-path", "/World/A");
+  DONE(&s, ovstage_release_query(s.stage, query));
+  filter = combine(OVSTAGE_GO_MATCH_ALL, below, 2);
+  DONE(&s, s.go->query(s.stage, &filter, NULL, 0, &query));
+  RESULT(&s, query, 0, 0);
+  DONE(&s, ovstage_release_query(s.stage, query));
+  filter = combine(OVSTAGE_GO_MATCH_ANY, below, 2);
+  DONE(&s, s.go->query(s.stage, &filter, NULL, 0, &query));
+  PATHS(&s, query, "usd-path", "/World/A", "/World/C");
+  DONE(&s, ovstage_release_query(s.stage, query));
+  inner = filter;
+  filter = combine(OVSTAGE_GO_MATCH_NONE, &inner, 1);
+  DONE(&s, s.go->query(s.stage, &filter, &value, 1, &query));
+  PATHS(&s, query, "usd-path", "/World/B");
+  DONE(&s, ovstage_release_query(s.stage, query));
+
+#define REFUSED_CONDITION(part)                                                                        \
+  do {                                                                                                 \
+    query = 4711;                                                                                      \
+    CHECK_REFUSED(s.go->query(s.stage, &filter, NULL, 0, &query), OVSTAGE_ERROR_INVALID_ARGUMENT, part); \
+    CHECK(query == OVSTAGE_INVALID_QUERY_HANDLE);                                                      \
+  } while (0)
+  filter = combine(OVSTAGE_GO_MATCH_ANY, NULL, 0);
+  REFUSED_CONDITION("ANY needs at least one condition");
+  filter = combine(OVSTAGE_GO_MATCH_NONE, NULL, 1);
+  REFUSED_CONDITION("condition.conditions is NULL with count 1");
+  filter = combine(OVSTAGE_GO_MATCH_ALL, below, SIZE_MAX);
+  REFUSED_CONDITION("condition.conditions");
+  filter = combine((ovstage_go_match_t)9, below, 2);
+  REFUSED_CONDITION("match 9 is not one of");
+  memset(&filter, 0, sizeof filter);
+  REFUSED_CONDITION("condition.predicate.attribute");
+  filter = combine(OVSTAGE_GO_MATCH_ANY, &filter, 1); /* lies in itself */
+  REFUSED_CONDITION("more than 64 levels deep");
+  two.value = view("World/C");
+  filter = combine(OVSTAGE_GO_MATCH_ANY, below, 2);
+  REFUSED_CONDITION("predicate 1: ");
+#undef REFUSED_CONDITION
+  CHECK_REFUSED(s.go->query(s.stage, NULL, NULL, 0, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "out must not be NULL");
+  CHECK_REFUSED(s.go->query(s.stage, NULL, NULL, 1, &query), OVSTAGE_ERROR_INVALID_ARGUMENT, "attrs is NULL");
+  CHECK_REFUSED(s.go->query(s.stage, NULL, &value, SIZE_MAX, &query), OVSTAGE_ERROR_INVALID_ARGUMENT, "attr_count");
+  close_scene(&s);
+}
+
+static void check_refresh(void) {
+  scene s;
+  if (!open_scene(&s, "refresh")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+  condition c;
+  char limit[] = "1";
+  where(&c, by_token(value), OVSTAGE_FILTER_OP_GT, limit);
+  ovstage_query_handle_t query = ask(&s, &c.filter, NULL, 0);
+  memset(&c, 0, sizeof c); /* the query has its own copy */
+  limit[0] = '?';
+  PATHS(&s, query, "usd-path", "/World/B", "/World/C");
+  ovstage_read_handle_t read;
+  DONE(&s, ovstage_read_attributes(s.stage, query, &value, 1, latest(1), &read));
+
+  DONE(&s, write_floats(&s, value, 2, 5, 0, 0));
+  RESULT(&s, query, 2, value);
+  DONE(&s, s.go->refresh_query(s.stage, query));
+  RESULT(&s, query, 1, value);
+  PATHS(&s, query, "usd-path", "/World/A");
+
+  ovstage_read_group_t group;
+  if (CHECK(ovstage_fetch_read_next(s.stage, read, 0, &group) == OVSTAGE_OK)) { /* of the prims that it was opened with */
+    CHECK(group.prims.count == 2);
+    CHECK(((const float*)group.data.tensors->data)[0] == 2 && ((const float*)group.data.tensors->data)[1] == 3);
+    CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  }
+  DONE(&s, ovstage_release_read(s.stage, read));
+
+  DONE(&s, s.go->refresh_query(s.stage, s.query)); /* a path list is not asked */
+  RESULT(&s, s.query, 3, value);
+  DONE(&s, ovstage_release_query(s.stage, query));
+  CHECK_REFUSED(s.go->refresh_query(s.stage, query), OVSTAGE_ERROR_INVALID_HANDLE, "query handle");
   close_scene(&s);
 }
 
@@ -262,6 +371,8 @@ static void check_derived(void) {
 const check_group filter_groups[] = {
     {"filters", check_filters},
     {"filters: refused", check_filter_refusals},
+    {"filters: combined", check_conditions},
+    {"queries asked again", check_refresh},
     {"derived attributes", check_derived},
 };
 const size_t filter_group_count = sizeof filter_groups / sizeof filter_groups[0];

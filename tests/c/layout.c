@@ -734,7 +734,20 @@ AT(ovstage_go_counters_t, detach_moves, 96);
 AT(ovstage_go_counters_t, detach_copies, 104);
 AT(ovstage_go_counters_t, maps_adopted, 112);
 
-SIZE(ovstage_go_v1_t, 160);
+SIZE(ovstage_go_match_t, 4);
+IS(OVSTAGE_GO_MATCH_PREDICATE, 0);
+IS(OVSTAGE_GO_MATCH_ALL, 1);
+IS(OVSTAGE_GO_MATCH_ANY, 2);
+IS(OVSTAGE_GO_MATCH_NONE, 3);
+
+SIZE(ovstage_go_condition_t, 72);
+AT(ovstage_go_condition_t, match, 0);
+AT(ovstage_go_condition_t, reserved, 4);
+AT(ovstage_go_condition_t, predicate, 8);
+AT(ovstage_go_condition_t, conditions, 56);
+AT(ovstage_go_condition_t, count, 64);
+
+SIZE(ovstage_go_v1_t, 176);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -756,6 +769,8 @@ AT(ovstage_go_v1_t, process_counters, 128);
 AT(ovstage_go_v1_t, trim, 136);
 AT(ovstage_go_v1_t, op_status, 144);
 AT(ovstage_go_v1_t, keep_history, 152);
+AT(ovstage_go_v1_t, query, 160);
+AT(ovstage_go_v1_t, refresh_query, 168);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -10,7 +10,8 @@
  *
  * What it adds: buffers with reference counts, so that a view may outlive the group and even the instance it came from;
  * DLPack exports; maps that start from zeros or from nothing, commits that protect live views, sessions that end
- * without a commit; counters, on which leak tests stand; and, beside the table, a mode of writing.
+ * without a commit; counters, on which leak tests stand; filters with OR and NOT, queries that are asked anew; and, beside the
+ * table, a mode of writing.
  */
 #ifndef OVSTAGE_GO_H
 #define OVSTAGE_GO_H
@@ -60,6 +61,23 @@ typedef struct {
                           are being filled. 0: one group of all */
 } ovstage_go_map_options_t;
 
+/* How a condition of a filter follows from those below it. */
+typedef enum {
+  OVSTAGE_GO_MATCH_PREDICATE = 0, /* there are none below: the predicate decides */
+  OVSTAGE_GO_MATCH_ALL = 1,       /* every one holds; so it is where there are none, which every prim meets */
+  OVSTAGE_GO_MATCH_ANY = 2,       /* at least one holds */
+  OVSTAGE_GO_MATCH_NONE = 3       /* not one holds: with a single condition, its opposite */
+} ovstage_go_match_t;
+
+/* What a filter asks of a prim: a predicate, or further conditions, at most 64 deep. 72 bytes. */
+typedef struct ovstage_go_condition {
+  ovstage_go_match_t match;
+  uint32_t reserved;
+  ovstage_predicate_t predicate;                 /* of MATCH_PREDICATE; else not looked at */
+  const struct ovstage_go_condition* conditions; /* of the others; NULL for none, which only MATCH_ALL takes */
+  size_t count;
+} ovstage_go_condition_t;
+
 /* What is alive and what was done. 120 bytes. Each "live" number is 0 once everything was given back. */
 typedef struct {
   uint32_t struct_size; /* set it to sizeof(ovstage_go_counters_t) before the call: no more is written */
@@ -80,7 +98,7 @@ typedef struct {
   uint64_t maps_adopted;    /* map groups whose buffer became all of a column without a copy */
 } ovstage_go_counters_t;
 
-/* The table. 152 bytes. */
+/* The table. Its size is struct_size: it grows. */
 typedef struct ovstage_go_v1 {
   uint32_t struct_size; /* bytes of this table in the library */
   uint32_t version;     /* 1 */
@@ -169,6 +187,32 @@ typedef struct ovstage_go_v1 {
    * costs a buffer of its own. Takes effect from the next seal on. Any thread. Returns OK or INVALID_HANDLE.
    */
   ovstage_api_status_t (*keep_history)(ovstage_instance_t*, uint64_t ordinals);
+
+  /* ---- Queries ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * As the slot query, with a condition of any shape; NULL is met by every prim. A prim exists while it carries an attribute:
+   * NONE selects among those that do. A prim without the attribute of a predicate does not meet it, and meets its
+   * opposite. The query keeps a copy of the condition: the caller's memory is free when the call returns.
+   *
+   *   condition   the filter; its predicates are those of the slot
+   *   attrs       the attributes that the result may report; NULL with 0: whatever the prims carry
+   *   out         receives the handle; 0 when the call is refused
+   *
+   * Errors: those of the slot; INVALID_ARGUMENT - an unknown match, ANY or NONE of nothing, more than 64 levels. The text
+   * says which predicate is meant by its place: 2.0 is the first condition below the third.
+   */
+  ovstage_enqueue_result_t (*query)(ovstage_instance_t*, const ovstage_go_condition_t* condition, const ovx_token_t* attrs,
+                                    size_t attr_count, ovstage_query_handle_t* out);
+
+  /*
+   * Asks the filter of a query again, of the newest executed state: the handle stands for the prims that meet it now, in the
+   * order of their creation. Reads, groups and maps that were made from it before keep their prims and their list. The
+   * list handle of later groups stays the same while the prims do. A query over a path list stays what it is. Any thread.
+   *
+   * Errors: INVALID_HANDLE - no such query; what the filter was refused with today - the query stays what it was.
+   */
+  ovstage_enqueue_result_t (*refresh_query)(ovstage_instance_t*, ovstage_query_handle_t);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
