@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ovstage import guard
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.population import export
+from ovstage.population.export import *  # noqa: F403 # its names are names of this module, too
 from ovstage.population.usd import Progress, Report, available, open_usd
 
 if TYPE_CHECKING:
     from ovstage.stage import Stage
 
-__all__ = ["Operation", "Progress", "Report", "available", "open_usd"]
+__all__ = ["Operation", "Progress", "Report", "available", "open_usd", *export.__all__]
 
 
 class Operation:

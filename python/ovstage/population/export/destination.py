@@ -1,0 +1,211 @@
+"""A USD layer that takes several exports before it is stored."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from itertools import count
+from typing import TYPE_CHECKING, Any, Self
+
+from ovstage import guard, leak
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.export import rules
+from ovstage.population.export.operation import (
+    DestinationCreateOperation,
+    DestinationOperation,
+    ExportOperation,
+    named,
+)
+from ovstage.population.export.rules import ExportDestinationMode
+from ovstage.population.export.storage import Storage, claim, free, require_usd
+
+if TYPE_CHECKING:
+    from ovstage.stage import Stage
+
+__all__ = [
+    "ExportDestination",
+    "create_export_destination",
+    "create_export_destination_async",
+    "export_to_destination",
+    "export_to_destination_async",
+]
+
+Report = dict[str, int]
+
+
+class ExportDestination:
+    """A USD layer in memory that takes several exports and is stored by ``save()``.
+
+    There is at most one for an identifier in a process. Leaving its ``with`` block closes it without saving. It
+    belongs to its stage. A destination that is dropped without ``close()`` is given back with a ``ResourceWarning``.
+    """
+
+    _handles = count(1)
+
+    def __init__(self, stage: Stage, identifier: str | os.PathLike[str], mode: ExportDestinationMode | int) -> None:
+        self.identifier = str(identifier)
+        self.handle = next(self._handles)
+        self._closed = True  # until the identifier is claimed: a refused one has nothing to give back
+        self._stage = stage
+        self._mode = guard.member(mode, ExportDestinationMode, "mode")
+        self._storage: Storage | None = None
+        self._pending: Future[Any] | None = None
+        self._claim = object()  # in its place, so that the table of identifiers does not keep this object alive
+        claim(self.identifier, self._claim)
+        self._closed = False
+
+    @classmethod
+    def create(
+        cls,
+        stage: Stage,
+        identifier: str | os.PathLike[str],
+        mode: ExportDestinationMode | int = ExportDestinationMode.EMPTY,
+    ) -> Self:
+        """A destination that is ready; nothing is stored yet."""
+        made: list[Self] = []
+
+        def work() -> None:
+            require_usd()
+            made.append(cls(stage, identifier, mode))
+            made[0]._open()
+
+        named("create_export_destination", work)
+        return made[0]
+
+    @classmethod
+    def create_async(
+        cls,
+        stage: Stage,
+        identifier: str | os.PathLike[str],
+        mode: ExportDestinationMode | int = ExportDestinationMode.EMPTY,
+    ) -> DestinationCreateOperation:
+        """``create`` on a thread of its own; a busy identifier is refused at once."""
+        made = named("create_export_destination", lambda: cls(stage, identifier, mode))
+        return DestinationCreateOperation(
+            stage, name="create_export_destination", work=made._open, value=made, destination=made
+        )
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes nothing any more."""
+        return self._closed
+
+    def export(self, ordinal: int, **options: Any) -> Report:
+        """Add to the layer; the options are those of ``export_to_usd_file``. A failure leaves the layer as it was."""
+        return export_to_destination(self._stage, self, ordinal, **options)
+
+    def export_async(self, ordinal: int, **options: Any) -> ExportOperation:
+        """``export`` on a thread of its own."""
+        return export_to_destination_async(self._stage, self, ordinal, **options)
+
+    def save(self) -> None:
+        """Store the layer under its identifier, replacing what is there."""
+        self._live()
+        named("ExportDestination.save", lambda: self._ready().save())
+
+    def save_async(self) -> DestinationOperation:
+        """``save`` on a thread of its own."""
+        self._live()
+        return DestinationOperation(
+            self._stage, name="ExportDestination.save", work=lambda: self._opened().save(), destination=self
+        )
+
+    def close(self) -> None:
+        """Let it go without saving; what is under way finishes first. May be called again."""
+        if self._closed:
+            return
+        self._settle()
+        self._give_back()
+
+    def close_async(self) -> DestinationOperation:
+        """``close`` on a thread of its own."""
+        self._live()
+        self._closed = True
+        return DestinationOperation(self._stage, name="ExportDestination.close", work=self._give_back, destination=self)
+
+    def __enter__(self) -> Self:
+        self._live()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True):
+            return
+        self._give_back()
+        leak.warn(f"ExportDestination was garbage-collected without close(): {self.identifier!r} was not saved")
+
+    def _open(self) -> None:
+        try:
+            self._storage = Storage(self.identifier, self._mode)
+        except BaseException:
+            self._give_back()
+            raise
+
+    def _live(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"the ExportDestination of {self.identifier!r} is closing or closed")
+
+    def _settle(self) -> None:
+        """Wait for what is under way; its outcome belongs to its own operation."""
+        if self._pending is not None:
+            self._pending.exception()
+
+    def _ready(self) -> Storage:
+        self._settle()
+        return self._opened()
+
+    def _opened(self) -> Storage:
+        if self._storage is None:
+            raise OvstageError(ErrorCode.OP_FAILED, f"the destination {self.identifier!r} could not be created")
+        return self._storage
+
+    def _give_back(self) -> None:
+        self._closed = True
+        self._storage = None
+        free(self.identifier, self._claim)
+
+
+def create_export_destination(
+    stage: Stage, identifier: str | os.PathLike[str], mode: ExportDestinationMode | int = ExportDestinationMode.EMPTY
+) -> ExportDestination:
+    """``ExportDestination.create``."""
+    return ExportDestination.create(stage, identifier, mode)
+
+
+def create_export_destination_async(
+    stage: Stage, identifier: str | os.PathLike[str], mode: ExportDestinationMode | int = ExportDestinationMode.EMPTY
+) -> DestinationCreateOperation:
+    """``ExportDestination.create_async``."""
+    return ExportDestination.create_async(stage, identifier, mode)
+
+
+def export_to_destination(stage: Stage, destination: ExportDestination, ordinal: int, **options: Any) -> Report:
+    """Add to a destination of this stage what ``export_to_usd_file`` would write with the same options."""
+    _require_own(stage, destination)
+    judged = rules.options(ordinal, options)
+    report: Report = named("export_to_destination", lambda: destination._ready().write(stage, judged))
+    return report
+
+
+def export_to_destination_async(
+    stage: Stage, destination: ExportDestination, ordinal: int, **options: Any
+) -> ExportOperation:
+    """``export_to_destination`` on a thread of its own."""
+    _require_own(stage, destination)
+    judged = rules.options(ordinal, options)
+    return ExportOperation(
+        stage,
+        name="export_to_destination",
+        work=lambda: destination._opened().write(stage, judged),
+        destination=destination,
+    )
+
+
+def _require_own(stage: Stage, destination: ExportDestination) -> None:
+    if not isinstance(destination, ExportDestination):
+        raise TypeError(f"destination must be an ExportDestination, got {destination!r}")
+    if destination._stage is not stage:
+        raise ValueError("the ExportDestination belongs to another Stage")
+    destination._live()

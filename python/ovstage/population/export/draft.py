@@ -1,0 +1,73 @@
+"""An export under way: what is to be written, the layer it goes to, and what has been counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pxr import Sdf  # type: ignore # usd-core has no stubs
+
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.export.holdings import Holdings, Prim
+from ovstage.population.export.rules import Options
+from ovstage.population.export.selection import prim_test, property_test
+
+__all__ = ["Draft", "failure", "placed"]
+
+COUNTERS = tuple(
+    f"{what}_{how}"
+    for what, ways in {
+        "prims": ("examined", "exported", "skipped"),
+        "attributes": ("examined", "exported", "skipped", "unsupported"),
+        "api_schemas": ("examined", "applied", "skipped"),
+        "custom_attributes": ("inferred",),
+        "unknown_metadata": ("preserved",),
+        "transforms": ("examined", "exported"),
+        "property_edges": ("examined", "exported", "skipped", "unsupported"),
+        "metadata": ("examined", "exported", "skipped", "unsupported"),
+        "source_states": ("unavailable",),
+    }.items()
+    for how in ways
+)
+"""What a report counts. ``prims_exported`` counts prims written for themselves and, once more, each value written."""
+
+
+class Draft:
+    """The state that the parts of an export share."""
+
+    def __init__(self, layer: Sdf.Layer, held: Holdings, selected: Holdings, options: Options) -> None:
+        self.layer = layer
+        self.held = held
+        """All that the stage has: it answers what a prim is."""
+        self.selected = selected
+        """The values to write."""
+        self.options = options
+        self.report = dict.fromkeys(COUNTERS, 0)
+        wanted = prim_test(options.prim_predicate)
+        self.wanted_property = property_test(options.property_predicate)
+        self.prims = {prim.row: prim for prim in held.prims if prim.path != "/" and wanted(prim)}
+        self.by_path = {prim.path: prim for prim in held.prims}
+        self.transformed: set[str] = set()
+        """Paths whose transform operations come from ``omni:xform``."""
+        self.touched: dict[str, None] = {}
+        """Paths that something was written to, in order."""
+        self.inferred: set[tuple[str, str]] = set()
+        """Columns and the types that nothing but their values suggested."""
+        self.report["prims_examined"] = len(held.prims)
+        self.report["prims_skipped"] = len(held.prims) - len(self.prims)
+
+    def spec(self, prim: Prim) -> Sdf.PrimSpec:
+        """What the layer has for a prim, made if need be."""
+        self.touched.setdefault(prim.path)
+        return self.layer.GetPrimAtPath(prim.path) or Sdf.CreatePrimInLayer(self.layer, prim.path)
+
+
+def placed(tree: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A nested dictionary with the value at a ``:``-joined path."""
+    name, _, rest = path.partition(":")
+    branch = tree.get(name)
+    return {**tree, name: placed(branch if isinstance(branch, dict) else {}, rest, value) if rest else value}
+
+
+def failure(code: ErrorCode, text: str) -> OvstageError:
+    """What ends an export."""
+    return OvstageError(code, text)

@@ -1,0 +1,109 @@
+"""Write columns of paths as relationships, material bindings and connections."""
+
+from __future__ import annotations
+
+from pxr import Sdf  # type: ignore # usd-core has no stubs
+
+from ovstage.enums import AttributeSemantic
+from ovstage.errors import ErrorCode
+from ovstage.population.export.draft import Draft, failure
+from ovstage.population.export.holdings import Prim, Rows
+from ovstage.population.export.rules import ExportProjection, PropertyKind, PropertyRule, RuleFlag
+from ovstage.population.export.schemas import apply
+from ovstage.population.export.selection import definition
+
+__all__ = ["author_edges"]
+
+_CONNECT = ".connect"
+_BINDING = "material:binding"
+
+
+def author_edges(draft: Draft) -> None:
+    """Write columns of paths by rules, and those that schemas declare."""
+    for rule in draft.options.property_rules:
+        name = rule.source_property_name
+        if rule.property_kind == PropertyKind.MATERIAL_BINDING and name != _BINDING:
+            raise failure(ErrorCode.INVALID_ARGUMENT, f"MATERIAL_BINDING writes {_BINDING!r} only, not {name!r}")
+        if rule.property_kind == PropertyKind.CONNECTION and not name.endswith(_CONNECT):
+            name += _CONNECT
+        written = sum(_edges(draft, rows, rule) for rows in draft.selected.rows(name))
+        if rule.has(RuleFlag.REQUIRED) and not written:
+            raise failure(ErrorCode.NOT_FOUND, f"the required property rule for {name!r} matched no selected prim")
+    if draft.options.projection == ExportProjection.SCHEMA_DECLARED:
+        for name in list(draft.selected.names):
+            for rows in draft.selected.rows(name):
+                if rows.semantic == AttributeSemantic.RELATIONSHIP_PATH_ID:
+                    _edges(draft, rows, None)
+
+
+def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
+    """Write one column of paths; without a rule where it is declared. Returns for how many prims."""
+    connection = rule is not None and rule.property_kind == PropertyKind.CONNECTION
+    name = rows.name.removesuffix(_CONNECT) if connection else rows.name
+    if not draft.wanted_property(name, not connection):
+        return 0
+    role = AttributeSemantic.CONNECTION_PATH_ID if connection else AttributeSemantic.RELATIONSHIP_PATH_ID
+    places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+    if rule is None:
+        places = [(at, prim) for at, prim in places if _declares_relationship(draft, prim, name)]
+    else:
+        places = [(at, prim) for at, prim in places if rule.covers(prim.path)]
+        name = rule.destination_property_name or name
+    draft.report["property_edges_examined"] += len(places)
+    if rows.semantic != role or not rows.is_array:
+        draft.report["property_edges_unsupported"] += len(places)
+        return 0
+    targets = _targets(draft, rows, connection)
+    written = 0
+    for at, prim in places:
+        if rule is not None and connection:
+            written += _connect(draft, prim, name, rule.usd_type_name, targets[at])
+        else:
+            written += _relate(draft, prim, name, targets[at])
+            if rule is not None and rule.property_kind == PropertyKind.MATERIAL_BINDING:
+                apply(draft, prim, ["MaterialBindingAPI"])
+    draft.report["property_edges_exported"] += written
+    draft.report["property_edges_skipped"] += len(places) - written
+    return written
+
+
+def _declares_relationship(draft: Draft, prim: Prim, name: str) -> bool:
+    declared = definition(prim.type, prim.schemas).GetRelationshipDefinition(name)
+    return bool(declared) and not draft.layer.GetPropertyAtPath(f"{prim.path}.{name}")
+
+
+def _targets(draft: Draft, rows: Rows, connection: bool) -> list[list[str]]:
+    arrays = rows.arrays()
+    if not connection:
+        return [draft.held.path_texts(array[:, 0].tolist()) for array in arrays]
+    return [
+        [
+            f"{path}.{name}" if name else path
+            for path, name in zip(
+                draft.held.path_texts(array[:, 0].tolist()), draft.held.texts(array[:, 1].tolist()), strict=True
+            )
+        ]
+        for array in arrays
+    ]
+
+
+def _relate(draft: Draft, prim: Prim, name: str, targets: list[str]) -> int:
+    spec = draft.spec(prim)
+    relationship = spec.relationships.get(name) or Sdf.RelationshipSpec(spec, name, False)
+    relationship.targetPathList.ClearEditsAndMakeExplicit()
+    relationship.targetPathList.explicitItems = [Sdf.Path(target) for target in targets]
+    return 1
+
+
+def _connect(draft: Draft, prim: Prim, name: str, type_name: str, targets: list[str]) -> int:
+    """Connect an attribute whose type a rule, a schema or the layer knows."""
+    declared = definition(prim.type, prim.schemas).GetAttributeDefinition(name)
+    existing = draft.layer.GetAttributeAtPath(f"{prim.path}.{name}")
+    kind = Sdf.ValueTypeNames.Find(type_name) if type_name else declared.GetTypeName() if declared else None
+    if existing is None:
+        if not kind:
+            return 0
+        existing = Sdf.AttributeSpec(draft.spec(prim), name, kind)
+    existing.connectionPathList.ClearEditsAndMakeExplicit()
+    existing.connectionPathList.explicitItems = [Sdf.Path(target) for target in targets]
+    return 1

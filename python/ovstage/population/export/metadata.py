@@ -1,0 +1,82 @@
+"""Write metadata columns into prims and into the layer itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pxr import Sdf, Tf  # type: ignore # usd-core has no stubs
+
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.export.draft import Draft, placed
+from ovstage.population.export.holdings import Holdings, Prim, Rows
+from ovstage.population.export.rules import MetadataKind, MetadataRule, RuleFlag
+from ovstage.population.export.types import inferred, usd_values
+
+__all__ = ["author_metadata"]
+
+_PREFIX = "usd-metadata:"
+_DICTIONARIES = {"customData", "assetInfo", "customLayerData"}
+
+
+def author_metadata(draft: Draft) -> None:
+    """Write what metadata rules name. Layer metadata comes from the prim ``/`` unless a rule gives a path."""
+    layer, held, report = draft.layer, draft.held, draft.report
+    for rule in draft.options.metadata_rules:
+        source = rule.source_metadata_name.removeprefix(_PREFIX)
+        on_layer = rule.metadata_kind in (MetadataKind.LAYER_CUSTOM_DATA, MetadataKind.LAYER_STANDARD)
+        written = examined = 0
+        for rows in held.rows(_PREFIX + source):
+            values = _values(rows, held)
+            for at, row in enumerate(rows.prims):
+                prim = held.by_row(row)
+                if prim is None or not (
+                    _of_layer(prim, rule) if on_layer else row in draft.prims and rule.covers(prim.path)
+                ):
+                    continue
+                examined += 1
+                if values is None:
+                    continue
+                name = (rule.destination_metadata_name or source).removeprefix(_PREFIX)
+                spec = layer.pseudoRoot if on_layer else draft.spec(prim)
+                written += _author(spec, layer, rule.metadata_kind, name, values[at])
+        report["metadata_examined"] += examined
+        report["metadata_exported"] += written
+        report["metadata_unsupported"] += examined - written
+        if not examined:
+            report["metadata_skipped"] += 1
+        if rule.has(RuleFlag.REQUIRED) and not written:
+            raise OvstageError(ErrorCode.NOT_FOUND, f"the required metadata rule for {source!r} wrote nothing")
+
+
+def _of_layer(prim: Prim, rule: MetadataRule) -> bool:
+    return rule.covers(prim.path) if rule.path else prim.path == "/"
+
+
+def _values(rows: Rows, held: Holdings) -> list[Any] | None:
+    """Metadata as USD values. Population stores texts like numbers of 64 bits, which metadata hardly ever is: one that
+    the dictionary knows is taken for a text."""
+    kind = inferred(rows)
+    if kind in (Sdf.ValueTypeNames.UInt64, Sdf.ValueTypeNames.UInt64Array):
+        kind = Sdf.ValueTypeNames.StringArray if rows.is_array else Sdf.ValueTypeNames.String
+        try:
+            return usd_values(rows, kind, held.texts)
+        except Exception:  # not a token id after all
+            kind = inferred(rows)
+    return usd_values(rows, kind, held.texts) if kind else None
+
+
+def _author(spec: Any, layer: Sdf.Layer, kind: MetadataKind, name: str, value: Any) -> int:
+    """Write one value; 0 when USD has no such field or another type for it."""
+    field, _, key = name.partition(":")
+    try:
+        if kind == MetadataKind.REFERENCES:
+            spec.referenceList.prependedItems.append(Sdf.Reference(getattr(value, "path", value)))
+        elif kind == MetadataKind.LAYER_CUSTOM_DATA:
+            layer.customLayerData = placed(layer.customLayerData, name.removeprefix("customLayerData:"), value)
+        elif key and field in _DICTIONARIES:
+            spec.SetInfo(field, placed(spec.GetInfo(field), key, value))
+        else:
+            spec.SetInfo(field, value)
+    except (Tf.ErrorException, TypeError, ValueError, AttributeError):
+        return 0
+    return 1

@@ -1,0 +1,106 @@
+"""Exports under way: what the asynchronous calls return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ovstage import guard
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.guard import TIMEOUT_INFINITE
+
+if TYPE_CHECKING:
+    from ovstage.population.export.destination import ExportDestination
+    from ovstage.stage import Stage
+
+__all__ = ["DestinationCreateOperation", "DestinationOperation", "ExportOperation", "named"]
+
+
+class _ExportCall:
+    """A call under way. Its outcome is handed over by exactly one ``wait()``, a time-out hands over nothing."""
+
+    _ids = count(1)
+
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        name: str,
+        work: Callable[[], Any],
+        value: Any = None,
+        destination: ExportDestination | None = None,
+    ) -> None:
+        self.status: int = ErrorCode.OK
+        self.op_id = next(self._ids)
+        self._stage = stage
+        self._name = name
+        self._value = value
+        self._refusal = ""
+        self._consumed = False
+        self._future: Future[Any] = _worker().submit(named, name, work)
+        if destination is not None:
+            destination._pending = self._future
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call was accepted, and has not been found to have failed."""
+        return self.status == ErrorCode.OK
+
+    def error_message(self) -> str:
+        """Why it failed; empty before a ``wait()`` has said so."""
+        return self._refusal
+
+    def wait(self, timeout: int = TIMEOUT_INFINITE) -> Any:
+        """The outcome, or ``None`` when it is not there after ``timeout`` nanoseconds."""
+        limit = guard.timeout(timeout)
+        if self._consumed:
+            raise RuntimeError(f"the result of this {self._name} has already been consumed")
+        try:
+            outcome = self._future.result(None if limit == TIMEOUT_INFINITE else limit / 1e9)
+        except NotYet:
+            if not self._future.done():
+                return None
+            raise
+        except OvstageError as error:
+            self._consumed = True
+            self.status, self._refusal = error.code, error.message
+            raise
+        self._consumed = True
+        return outcome if self._value is None else self._value
+
+
+class ExportOperation(_ExportCall):
+    """An export under way; ``wait()`` returns the report."""
+
+
+class DestinationOperation(_ExportCall):
+    """A save or a close under way; ``wait()`` returns ``True``."""
+
+    def __init__(self, stage: Stage, *, name: str, work: Callable[[], Any], value: Any = True, **details: Any) -> None:
+        super().__init__(stage, name=name, work=work, value=value, **details)
+
+
+class DestinationCreateOperation(DestinationOperation):
+    """A creation under way; ``wait()`` returns the destination, which may be used at once."""
+
+    def __init__(self, stage: Stage, *, destination: ExportDestination, **details: Any) -> None:
+        super().__init__(stage, destination=destination, **details)
+        self.destination = destination
+
+
+@lru_cache(maxsize=1)
+def _worker() -> ThreadPoolExecutor:
+    """One thread for the exports of a process, so that they happen in the order of the calls."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="ovstage-export")
+
+
+def named(name: str, work: Callable[[], Any]) -> Any:
+    """Do it; a failure carries the name of the call."""
+    try:
+        return work()
+    except OvstageError as error:
+        raise OvstageError(error.code, f"{name} failed: {error.message}") from error.__cause__

@@ -1,0 +1,137 @@
+"""The layer that an export writes: in memory, seen by nobody else, until it is saved."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.export.rules import ExportDestinationMode, Options
+
+if TYPE_CHECKING:
+    from ovstage.stage import Stage
+
+__all__ = ["Storage", "claim", "export_available", "free", "require_usd"]
+
+_URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+_FORMATS = (".usd", ".usda", ".usdc")
+
+_active: dict[str, object] = {}
+"""The identifiers that are being written, and by whom. Its operations are atomic, so finalisers may use it."""
+
+
+def export_available() -> bool:
+    """Whether usd-core and NumPy are installed; neither is imported to find out."""
+    try:
+        return all(find_spec(name) is not None for name in ("pxr.Sdf", "numpy"))
+    except ImportError:
+        return False
+
+
+def require_usd() -> None:
+    """Refuse an export that cannot be made here."""
+    if not export_available():
+        raise OvstageError(
+            ErrorCode.NOT_SUPPORTED,
+            'an export needs packages that are not installed: pip install "ovstage-go[usd]"',
+        )
+
+
+def canonical(identifier: str) -> str:
+    """One spelling for all that mean the same file."""
+    return identifier if _URI.match(identifier) else os.path.realpath(identifier)
+
+
+def claim(identifier: str, owner: object) -> None:
+    """Reserve an identifier; ``OvstageError`` when somebody writes there or its format is not USD."""
+    if not identifier.lower().endswith(_FORMATS):
+        raise OvstageError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"the extension of {identifier!r} says no USD format: use {', '.join(_FORMATS)}",
+        )
+    if _active.setdefault(canonical(identifier), owner) is not owner:
+        raise OvstageError(
+            ErrorCode.OP_FAILED,
+            f"another export writes to {identifier!r}: close its ExportDestination first",
+        )
+
+
+def free(identifier: str, owner: object) -> None:
+    """Give an identifier back."""
+    if _active.get(canonical(identifier)) is owner:
+        del _active[canonical(identifier)]
+
+
+class Storage:
+    """The layer of one destination. A failed export leaves it as it was; nothing is stored before ``save``."""
+
+    _numbers = count(1)
+
+    def __init__(self, identifier: str, mode: ExportDestinationMode) -> None:
+        from pxr import Sdf  # type: ignore # usd-core has no stubs; it takes a while to load
+
+        self.identifier = identifier
+        if mode == ExportDestinationMode.EMPTY:
+            self._layer = Sdf.Layer.CreateAnonymous("export.usda")
+            return
+        if not _URI.match(identifier) and not os.path.isfile(identifier):
+            raise OvstageError(ErrorCode.NOT_FOUND, f"there is no file {identifier!r} to go on with")
+        # A private copy: the caller may have the file itself open.
+        self._layer = _told(lambda: Sdf.Layer.OpenAsAnonymous(identifier), f"cannot open {identifier!r}")
+
+    def write(self, stage: Stage, options: Options) -> dict[str, int]:
+        """Add to the layer what the options ask for."""
+        from pxr import Sdf
+
+        from ovstage.population.export.authoring import author
+        from ovstage.population.export.holdings import hold
+        from ovstage.population.export.rules import Selection
+
+        changed = options.selection == Selection.CHANGED_PROPERTIES_SINCE_ORDINAL
+        held, selected = hold(stage, options.ordinal, options.since_ordinal if changed else None)
+        scratch = Sdf.Layer.CreateAnonymous("export.usda")
+        scratch.TransferContent(self._layer)
+        report: dict[str, int] = _told(
+            lambda: author(scratch, held, selected, options), "USD refused what was to be written"
+        )
+        self._layer = scratch
+        return report
+
+    def save(self) -> None:
+        """Replace what is stored under the identifier. A file is written whole before it takes the place of the old."""
+        what = f"cannot write {self.identifier!r}"
+        if _URI.match(self.identifier):
+            _told(lambda: self._layer.Export(self.identifier), what)
+            return
+        path = Path(os.path.realpath(self.identifier))
+        if not path.parent.is_dir():
+            raise OvstageError(ErrorCode.NOT_FOUND, f"{what}: there is no directory {str(path.parent)!r}")
+        unique = f"{os.getpid()}-{threading.get_ident()}-{next(self._numbers)}"
+        whole = path.with_name(f".{path.stem}.{unique}{path.suffix}")
+        try:
+            _told(lambda: self._layer.Export(str(whole)), what)
+            os.replace(whole, path)
+        except OSError as error:
+            raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error}") from None
+        finally:
+            whole.unlink(missing_ok=True)
+
+
+def _told(work: Callable[[], Any], what: str) -> Any:
+    """The result of a piece of work by USD, whose complaint becomes an ``OvstageError``."""
+    from pxr import Tf
+
+    try:
+        done = work()
+    except Tf.ErrorException as error:
+        reasons = "; ".join(" ".join(each.commentary.split()) for each in error.args)
+        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reasons}") from None
+    if done is None or done is False:
+        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: USD gave no reason")
+    return done

@@ -1,0 +1,77 @@
+"""Write a local matrix as the transform operations of a prim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pxr import Gf, Sdf, Vt  # type: ignore # usd-core has no stubs
+
+__all__ = ["author_matrix", "author_operations"]
+
+_PRECISION = 1e-6
+"""How far the operations may be from the matrix, in terms of its largest scale: what a solver in single precision
+leaves of orthogonality. A shear is far beyond it."""
+
+
+def author_operations(spec: Sdf.PrimSpec, matrix: Sequence[float], resets: bool) -> bool:
+    """Write translate, orient and scale; ``False``, and nothing written, when they cannot express the matrix."""
+    found = _decomposed(np.asarray(matrix, np.float64).reshape(4, 4))
+    if found is None:
+        return False
+    translation, rotation, scales = found
+    operations: list[tuple[str, Sdf.ValueTypeName, Any]] = [
+        ("xformOp:translate", Sdf.ValueTypeNames.Double3, Gf.Vec3d(*translation))
+    ]
+    if rotation != Gf.Quatd(1.0):
+        operations.append(("xformOp:orient", Sdf.ValueTypeNames.Quatd, rotation))
+    if any(scale != 1.0 for scale in scales):
+        operations.append(("xformOp:scale", Sdf.ValueTypeNames.Double3, Gf.Vec3d(*scales)))
+    _write(spec, operations, resets)
+    return True
+
+
+def author_matrix(spec: Sdf.PrimSpec, matrix: Sequence[float], resets: bool) -> None:
+    """Write the matrix as it is."""
+    _write(spec, [("xformOp:transform", Sdf.ValueTypeNames.Matrix4d, Gf.Matrix4d(*matrix))], resets)
+
+
+def _decomposed(matrix: np.ndarray[Any, Any]) -> tuple[list[float], Gf.Quatd, list[float]] | None:
+    """Row vectors: the linear part is scale times rotation, the last row the translation."""
+    linear = matrix[:3, :3]
+    scales = np.linalg.norm(linear, axis=1)
+    if not np.isfinite(matrix).all() or (scales == 0).any() or (matrix[:, 3] != (0, 0, 0, 1)).any():
+        return None
+    if np.linalg.det(linear) < 0:
+        scales[2] = -scales[2]
+    # Norms of exact scales come out a bit off: a scale that is one but for rounding is one.
+    scales = np.where(np.isclose(np.abs(scales), 1.0, rtol=0, atol=1e-15), np.sign(scales), scales)
+    axes = linear / scales[:, None]
+    rotation = Gf.Matrix4d(*np.block([[axes, np.zeros((3, 1))], [np.zeros(3), np.ones(1)]]).ravel().tolist())
+    quaternion = rotation.ExtractRotationQuat().GetNormalized()
+    if np.array_equal(axes, np.eye(3)):
+        quaternion = Gf.Quatd(1.0)
+    turned = np.array(Gf.Matrix3d(quaternion)) * scales[:, None]
+    if np.abs(turned - linear).max() > _PRECISION * np.abs(scales).max():
+        return None
+    return matrix[3, :3].tolist(), quaternion, scales.tolist()
+
+
+def _write(spec: Sdf.PrimSpec, operations: list[tuple[str, Sdf.ValueTypeName, Any]], resets: bool) -> None:
+    for name, kind, value in operations:
+        _attribute(spec, name, kind, Sdf.VariabilityVarying).default = value
+    order = (["!resetXformStack!"] if resets else []) + [name for name, _, _ in operations]
+    _attribute(spec, "xformOpOrder", Sdf.ValueTypeNames.TokenArray, Sdf.VariabilityUniform).default = Vt.TokenArray(
+        order
+    )
+
+
+def _attribute(
+    spec: Sdf.PrimSpec, name: str, kind: Sdf.ValueTypeName, variability: Sdf.Variability
+) -> Sdf.AttributeSpec:
+    found = spec.attributes.get(name)
+    if found is not None and found.typeName != kind:
+        spec.RemoveProperty(found)
+        found = None
+    return found or Sdf.AttributeSpec(spec, name, kind, variability)
