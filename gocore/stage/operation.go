@@ -22,9 +22,10 @@ const (
 
 // failures are the finished operations that failed, until they are forgotten.
 type failures struct {
-	errors map[uint64]*Error
-	order  []uint64 // by age; may name some that were forgotten
-	texts  int      // order[:texts] have lost their texts
+	errors   map[uint64]*Error
+	order    []uint64 // by age; may name some that were forgotten
+	texts    int      // order[:texts] have lost their texts
+	textless map[Code]*Error
 }
 
 // add records a failure.
@@ -33,7 +34,7 @@ func (f *failures) add(op uint64, err *Error) {
 	f.order = append(f.order, op)
 	if oldest := f.order[f.texts]; len(f.order)-f.texts > maxTexts {
 		if lost, ok := f.errors[oldest]; ok {
-			f.errors[oldest] = errorf(lost.Code, "operation %d failed; its text is no longer kept, release operations sooner", oldest)
+			f.errors[oldest] = f.withoutText(lost.Code)
 		}
 		f.texts++
 	}
@@ -42,6 +43,17 @@ func (f *failures) add(op uint64, err *Error) {
 		f.order = f.order[1:]
 		f.texts--
 	}
+}
+
+// withoutText is one error for all failures of a code that have lost their texts: there may be a million.
+func (f *failures) withoutText(code Code) *Error {
+	if f.textless[code] == nil {
+		if f.textless == nil {
+			f.textless = map[Code]*Error{}
+		}
+		f.textless[code] = errorf(code, "the operation failed; only the newest %d failures keep their texts, release operations sooner", maxTexts)
+	}
+	return f.textless[code]
 }
 
 // succeed numbers an operation that has run.

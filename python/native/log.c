@@ -26,14 +26,26 @@ static void deliver(ovstage_log_severity_t severity, double timestamp, ovx_strin
   PyGILState_Release(state);
 }
 
+/* Drops what follows `link`, which is cut off first: what a callback's end runs may install another one. */
 static void drop_after(receiver** link) {
-  while (*link) {
-    receiver* gone = *link;
-    *link = gone->next;
-    PyObject* callback = gone->callback;
+  receiver* gone = *link;
+  *link = NULL;
+  while (gone) {
+    receiver* next = gone->next;
+    Py_DECREF(gone->callback);
     free(gone);
-    Py_DECREF(callback);
+    gone = next;
   }
+}
+
+/* Ends delivery. A callback that another thread has installed meanwhile stays, and so do the retired ones: one of them
+ * may still be under way. */
+static ovstage_api_status_t remove_callback(void) {
+  receiver* newest = installed;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_set_log_callback(OVSTAGE_LOG_NONE, NULL, NULL, NULL));
+  if (status == OVSTAGE_OK && installed == newest) drop_after(&installed);
+  return status;
 }
 
 /* The dispatcher must not call into an interpreter that is going away. */
@@ -41,9 +53,7 @@ PyObject* end_log(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
   if (!installed) return Py_NewRef(Py_None);
-  /* refused where the process state has ended: just as well */
-  WITHOUT_GIL(ovstage_set_log_callback(OVSTAGE_LOG_NONE, NULL, NULL, NULL));
-  drop_after(&installed);
+  remove_callback(); /* refused where the process state has ended: just as well */
   return Py_NewRef(Py_None);
 }
 
@@ -60,6 +70,18 @@ static bool end_log_at_exit(PyObject* module) {
   return registered;
 }
 
+static ovstage_api_status_t attempt_flush(void* unused, uint64_t timeout) {
+  (void)unused;
+  return ovstage_flush_log(timeout);
+}
+
+/* Clearing delivers what is on its way first. That is waited for here, where Ctrl-C ends it and leaves the callback. */
+static PyObject* clear_callback(void) {
+  ovstage_api_status_t status; /* of no interest: from inside the callback there is nothing to wait for */
+  if (!wait_in_slices(attempt_flush, NULL, OVSTAGE_TIMEOUT_INFINITE, &status)) return NULL;
+  return none_or_raise(remove_callback());
+}
+
 PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"set_log_callback", 3, 1, {"callback", "severity", "channel_filter"}, {0}};
   PyObject* slots[3];
@@ -71,34 +93,24 @@ PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t n
     return NULL;
   }
   drop_parked();
-  receiver* fresh = NULL;
-  if (slots[0] != Py_None) {
-    if (!end_log_at_exit(module)) return NULL;
-    if (!(fresh = malloc(sizeof *fresh))) return PyErr_NoMemory();
-    *fresh = (receiver){installed, Py_NewRef(slots[0])};
-    installed = fresh; /* before the library knows it: a message may arrive at once */
-  }
+  if (slots[0] == Py_None) return clear_callback();
+  receiver* fresh = end_log_at_exit(module) ? malloc(sizeof *fresh) : NULL;
+  if (!fresh) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+  *fresh = (receiver){installed, Py_NewRef(slots[0])};
+  installed = fresh; /* before the library knows it: a message may arrive at once */
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_set_log_callback((ovstage_log_severity_t)severity, filter.length ? &filter : NULL,
-                                                fresh ? deliver : NULL, fresh));
-  if (status != OVSTAGE_OK) {
-    raise_library_error(status);
-    for (receiver** link = &installed; fresh && *link; link = &(*link)->next) {
-      if (*link != fresh) continue;
-      *link = fresh->next;
-      Py_DECREF(fresh->callback);
-      free(fresh);
-      break;
-    }
-    return NULL;
+                                                deliver, fresh));
+  if (status == OVSTAGE_OK) return Py_NewRef(Py_None);
+  raise_library_error(status);
+  for (receiver** link = &installed; *link; link = &(*link)->next) {
+    if (*link != fresh) continue;
+    *link = fresh->next;
+    Py_DECREF(fresh->callback);
+    free(fresh);
+    break;
   }
-  if (!fresh) drop_after(&installed);
-  return Py_NewRef(Py_None);
-}
-
-static ovstage_api_status_t attempt_flush(void* unused, uint64_t timeout) {
-  (void)unused;
-  return ovstage_flush_log(timeout);
+  return NULL;
 }
 
 PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -113,8 +125,8 @@ PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, P
   if (!wait_in_slices(attempt_flush, NULL, timeout, &status)) return NULL;
   if (status == OVSTAGE_ERROR_TIMEOUT) return Py_NewRef(Py_False);
   if (status != OVSTAGE_OK) return raise_library_error(status);
-  for (receiver* r = installed; r; r = r->next) {
-    if (r == newest) drop_after(&r->next); /* what was retired before the flush; newer ones are not covered by it */
-  }
+  receiver* r = installed;
+  while (r && r != newest) r = r->next;
+  if (r) drop_after(&r->next); /* what was retired before the flush; newer ones are not covered by it */
   return Py_NewRef(Py_True);
 }

@@ -183,6 +183,13 @@ static PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssiz
   return answer;
 }
 
+/* Python's event loops are Python's subject: the generator is ovstage.awaiting's. */
+static PyObject* operation_await(PyObject* object) {
+  static PyObject* settled;
+  if (!initialised((Operation*)object) || !package_attribute(&settled, "ovstage.awaiting", "settled")) return NULL;
+  return PyObject_CallFunctionObjArgs(settled, object, NULL);
+}
+
 static PyObject* operation_error_message(PyObject* object, PyObject* unused) {
   (void)unused;
   Operation* self = (Operation*)object;
@@ -274,12 +281,14 @@ static PyGetSetDef operation_getset[] = {
 static PyType_Slot operation_slots[] = {
     {Py_tp_doc,
      "Operation(stage, status, op_id, keepalive=None)\n--\n\n"
-     "One enqueued call: accepted (status 0), or refused with the reason in error_message()."},
+     "One enqueued call: accepted (status 0), or refused with the reason in error_message().\n\n"
+     "`await operation` does what wait() does, without holding up the event loop."},
     {Py_tp_init, operation_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, operation_dealloc},
     {Py_tp_traverse, operation_traverse},
     {Py_tp_repr, operation_repr},
+    {Py_am_await, operation_await},
     {Py_tp_methods, operation_methods},
     {Py_tp_getset, operation_getset},
     {0, NULL},

@@ -5,7 +5,7 @@ refusal; ``Operation(stage, status, op)`` then keeps the reason. Everything else
 the path dictionary methods ``ovstage.errors.OvxError``. Blocking calls release the GIL and answer Ctrl-C within 50 ms.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, final
 
 from ovstage.dlpack import DLDataType, DLDevice, DLTensor
@@ -153,6 +153,7 @@ class Operation:
     def error_message(self) -> str: ...
     def wait(self, timeout: SupportsIndex = ...) -> None: ...
     def done(self) -> bool: ...
+    def __await__(self) -> Generator[Any]: ...
 
 class Group:
     """Base of ReadGroup (from 120 raw bytes) and MapGroup (88). Numbers stay readable after release; everything that

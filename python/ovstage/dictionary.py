@@ -131,6 +131,8 @@ class PathDictionary:
     def __init__(self, stage: Stage | None = None) -> None:
         from ovstage.stage import Stage
 
+        if "_stage" in self.__dict__:
+            raise RuntimeError("a PathDictionary cannot be initialised twice: make another one for another stage")
         if stage is not None and not isinstance(stage, Stage):
             raise TypeError(f"stage must be a Stage or None, got {stage!r} ({type(stage).__name__})")
         self._private = stage is None

@@ -220,3 +220,20 @@ def test_group_indices_address_the_groups_list(table, names):
     with table.group("mass", 1) as group:
         paths = names.get_path_strings(group.prim_list)
         assert [paths[group.prim_index(i)] for i in range(group.prim_count)] == table.paths
+
+
+def test_dictionary_is_initialised_once(stage, names):
+    """It would otherwise change the stage under the lists made through it."""
+    with ovstage.Stage("other") as other, names.create_path_list_from_strings(["/A"]) as paths:
+        for again in ((), (other,), (stage,)):
+            with pytest.raises(RuntimeError, match="a PathDictionary cannot be initialised twice"):
+                names.__init__(*again)
+        assert names.get_path_strings(paths) == ["/A"]
+
+
+def test_dictionary_may_be_initialised_after_a_refusal(stage):
+    names = ovstage.PathDictionary.__new__(ovstage.PathDictionary)
+    with pytest.raises(TypeError, match="stage must be a Stage or None, got 5"):
+        names.__init__(5)
+    names.__init__(stage)
+    assert names.intern_token("mass")

@@ -135,6 +135,113 @@ def test_dropped_operations_leave_nothing_behind(table):
     assert table.stage.counters()["live_operations"] == before
 
 
+@pytest.mark.parametrize("count", [50_000, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_submissions_without_a_wait_are_never_refused_and_take_no_memory(fresh_python, count):
+    """Operations are done when their call returns: however many are submitted, nothing queues up."""
+    program = f"""
+import numpy as np, ovstage
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
+    with names.create_path_list_from_strings(["/A", "/B"]) as prims, stage.query_from_path_list(prims) as query:
+        values, mass = np.float32([1, 2]), names.intern_token("mass")
+        def submit(ordinals):
+            for ordinal in ordinals:
+                op = stage.write_attribute(query, mass, ordinal, values, is_array=False)
+                assert op.ok and op.op_id  # whose id was read is not released with the object
+                if ordinal % 100 == 0:
+                    assert stage.advance_write_floor(ordinal).ok
+        submit(range(1, 20_000))
+        before = resident()
+        submit(range(20_000, 20_000 + {count}))
+        grown = resident() - before
+        assert grown < 8 << 20, grown
+        assert stage.counters()["live_operations"] == 0
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def failing(table, ordinal):
+    """The unmap of a map whose ordinal was sealed meanwhile: accepted, and then failed."""
+    mapping = table.stage.map_attribute(table.query, "mass", ordinal)
+    table.seal(ordinal)
+    op = mapping.unmap()
+    assert op.ok
+    return op
+
+
+def test_failure_is_told_by_its_own_operation_alone(table):
+    good(table).wait()
+    failed, fine = failing(table, 2), good(table, 3)
+    stage, failed_id, fine_id = table.stage, failed.op_id, fine.op_id
+    assert stage.wait_op(fine_id) == (ErrorCode.OK, [], 0)
+    fine.wait()
+    for timeout in (0, 1_000_000, ovstage.TIMEOUT_INFINITE):
+        assert stage.wait_op(failed_id, timeout) == (ErrorCode.OK, [failed_id], 0)
+    assert stage.op_status(failed_id) == ErrorCode.WRITE_FLOOR_VIOLATION
+    text = raises(ErrorCode.WRITE_FLOOR_VIOLATION, failed.wait, '"mass"')
+    assert failed.error_message() == text
+    assert fine.error_message() == ""
+
+
+def test_text_of_a_failure_survives_its_release(table):
+    good(table).wait()
+    op = failing(table, 2).op_id
+    assert table.stage.wait_op(op)[1] == [op]
+    assert table.stage.release_op(op) == ErrorCode.OK
+    assert "floor" in table.stage.op_error(op)
+    good(table, 3).wait()  # the next wait of this thread ends it
+    assert table.stage.op_error(op) == ""
+    assert table.stage.wait_op(op)[0] == ErrorCode.INVALID_HANDLE
+
+
+def test_failure_is_the_same_on_every_thread(table):
+    good(table).wait()
+    op = failing(table, 2)
+    seen = []
+    other = threading.Thread(target=lambda: seen.append(table.stage.wait_op(op.op_id)[1]))
+    other.start()
+    other.join()
+    assert seen == [[op.op_id]]
+    raises(ErrorCode.WRITE_FLOOR_VIOLATION, op.wait, "floor")
+
+
+def test_one_wait_at_the_end_of_many_ordinals(table):
+    """A pipeline: each write with a buffer of its own, one wait for the last floor."""
+    ops = []
+    for ordinal in range(1, 100):
+        ops.append(table.stage.write_attribute(table.query, "mass", ordinal, np.full(2, ordinal, "f4"), is_array=False))
+        ops.append(table.stage.advance_write_floor(ordinal))
+    ops[-1].wait()
+    assert all(op.done() and not op.error_message() for op in ops)
+    assert table.read("mass", 99) == [99, 99]
+
+
+def test_failures_that_nobody_releases_are_bounded(fresh_python):
+    program = """
+import numpy as np, ovstage
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
+    with names.create_path_list_from_strings(["/A", "/B"]) as prims, stage.query_from_path_list(prims) as query:
+        stage.write_attribute(query, "mass", 1, np.float32([1, 2]), is_array=False).wait()
+        def fail(ordinals):
+            for ordinal in ordinals:
+                mapping = stage.map_attribute(query, "mass", ordinal)
+                stage.advance_write_floor(ordinal)
+                failed = mapping.unmap().op_id
+            assert stage.wait_op(failed)[1] == [failed]
+        fail(range(2, 10_000))
+        before = resident()
+        fail(range(10_000, 20_000))
+        grown = resident() - before
+        assert grown < 4 << 20, grown  # they are remembered as failures, a few dozen bytes each
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def write_for_ever(table):
     while True:
         good(table).wait()
@@ -148,6 +255,76 @@ def test_ctrl_c_ends_a_loop_of_calls(table):
             write_for_ever(table)
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def test_ctrl_c_ends_a_wait_for_the_log(stage):
+    """The wait that can last: for a callback that does not come back."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def stuck(*record):
+        entered.set()
+        leave.wait()
+
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    ovstage.set_log_callback(stuck, ovstage.LogSeverity.VERBOSE)
+    try:
+        with Stage("another"):
+            pass
+        entered.wait()
+        for wait in (ovstage.flush_log, lambda: ovstage.set_log_callback(None)):
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+        assert ovstage.flush_log(0) is False  # it is still installed, and still at it
+        assert ovstage.flush_log(1_000_000) is False
+    finally:
+        leave.set()
+        ovstage.set_log_callback(None)
+        signal.signal(signal.SIGINT, previous)
+    assert ovstage.flush_log(0) is True
+
+
+@pytest.mark.parametrize("rows", [3, 500_000])
+def test_ctrl_c_during_a_write_loses_nothing(make_table, rows):
+    """The write ends first: it is there as a whole or not at all, and nothing of it stays behind."""
+    table = make_table(rows)
+    values, writing = np.zeros((rows, 8), "f4"), threading.Event()
+
+    class Source:
+        def __dlpack__(self, **options):
+            writing.set()
+            return values.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return values.__dlpack_device__()
+
+    def interrupt():
+        writing.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    previous, last = signal.signal(signal.SIGINT, signal.default_int_handler), 0
+    try:
+        table.write("wide", values, 1)
+        for ordinal in range(2, 12):
+            values[:] = ordinal
+            writing.clear()
+            other = threading.Thread(target=interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                other.start()
+                table.stage.write_attribute(table.query, "wide", ordinal, Source(), is_array=False).wait()
+                other.join()
+            other.join()
+            table.seal(ordinal)
+            with table.group("wide", ordinal) as group:
+                seen = group.array(0)
+                assert (seen == seen[0]).all()
+                assert seen[0] in (last, ordinal)
+                last = int(seen[0])
+                del seen
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    counters = table.stage.counters()
+    assert (counters["live_operations"], counters["live_exports"]) == (0, 0)
 
 
 # --- queries ---

@@ -7,9 +7,11 @@ calls return; unlike ``ovstage.Operation`` its ``wait`` hands over a value, can 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ovstage import guard
+from ovstage.awaiting import settled
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
 from ovstage.population import export
@@ -65,6 +67,14 @@ class Operation:
                 raise OvstageError(self.status, self._named(text))
             self._done = True
         return self._value
+
+    def done(self) -> bool:
+        """Whether ``wait()`` would not wait. Consumes nothing."""
+        return not self.ok or self._done or self._stage.wait_op_raw(self.op_id, 0) != ErrorCode.TIMEOUT
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """``await operation`` does what ``wait()`` does, without holding up the event loop."""
+        return settled(self)
 
     def _named(self, text: str) -> str:
         return f"{self._name}: {text}" if self._name else text
