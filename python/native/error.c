@@ -8,17 +8,22 @@ PyObject* string_of(ovx_string_t text) {
 }
 
 static PyObject* raise_coded(PyObject* kind, int64_t code, PyObject* text) {
-  PyObject* error = kind && text ? PyObject_CallFunction(kind, "LO", (long long)code, text) : NULL;
+  PyObject* error = text ? PyObject_CallFunction(kind, "LO", (long long)code, text) : NULL;
   if (error) PyErr_SetObject(kind, error);
   Py_XDECREF(error);
   Py_XDECREF(text);
   return NULL;
 }
 
+static PyObject *stage_error, *dictionary_error;
+
+bool load_error_classes(void) {
+  return package_attribute(&stage_error, "ovstage.errors", "OvstageError") &&
+         package_attribute(&dictionary_error, "ovstage.errors", "OvxError");
+}
+
 PyObject* raise_stage_error_text(int64_t code, PyObject* text) {
-  static PyObject* kind;
-  if (!text) return NULL;
-  return raise_coded(package_attribute(&kind, "ovstage.errors", "OvstageError"), code, text);
+  return text ? raise_coded(stage_error, code, text) : NULL;
 }
 
 PyObject* raise_stage_error(int64_t code, const char* format, ...) {
@@ -45,11 +50,10 @@ PyObject* raise_forked(const char* method) {
 }
 
 PyObject* raise_dictionary_error(path_dictionary_instance_t* dictionary, ovx_string_t text) {
-  static PyObject* kind;
   PyObject* copy = string_of(text);
   dictionary->vtable->release_error(dictionary->context, text);
   if (!copy) return NULL;
-  return raise_coded(package_attribute(&kind, "ovstage.errors", "OvxError"), OVX_API_ERROR, copy);
+  return raise_coded(dictionary_error, OVX_API_ERROR, copy);
 }
 
 PyObject* raise_from_current(PyObject* kind, const char* format, ...) {

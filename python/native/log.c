@@ -2,16 +2,19 @@
  * log.c - the log callback: one in the process, called by the library's dispatcher thread.
  *
  * A callback that was replaced may still be on its way to be called. It is therefore kept until a flush or a clearing
- * has returned OK, after which the library promises never to call it again.
+ * has returned OK, after which the library promises never to call it again. Installing happens with the GIL, so that
+ * the list here has the order that the library has; it never waits for a callback.
  */
 #include "native.h"
 
 typedef struct receiver {
   struct receiver* next;
+  uint64_t number; /* rises with every install */
   PyObject* callback;
 } receiver;
 
-static receiver* installed; /* newest first; all but the first are retired. Guarded by the GIL. */
+static receiver* installed; /* newest first; all but the first are retired. Guarded by the GIL, like the count. */
+static uint64_t installs;
 
 static void deliver(ovstage_log_severity_t severity, double timestamp, ovx_string_t message, void* user_data) {
   if (!Py_IsInitialized()) return;
@@ -41,10 +44,10 @@ static void drop_after(receiver** link) {
 /* Ends delivery. A callback that another thread has installed meanwhile stays, and so do the retired ones: one of them
  * may still be under way. */
 static ovstage_api_status_t remove_callback(void) {
-  receiver* newest = installed;
+  uint64_t before = installs;
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_set_log_callback(OVSTAGE_LOG_NONE, NULL, NULL, NULL));
-  if (status == OVSTAGE_OK && installed == newest) drop_after(&installed);
+  if (status == OVSTAGE_OK && installs == before) drop_after(&installed);
   return status;
 }
 
@@ -96,20 +99,15 @@ PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t n
   if (slots[0] == Py_None) return clear_callback();
   receiver* fresh = end_log_at_exit(module) ? malloc(sizeof *fresh) : NULL;
   if (!fresh) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-  *fresh = (receiver){installed, Py_NewRef(slots[0])};
+  *fresh = (receiver){installed, ++installs, Py_NewRef(slots[0])};
   installed = fresh; /* before the library knows it: a message may arrive at once */
-  ovstage_api_status_t status;
-  WITHOUT_GIL(status = ovstage_set_log_callback((ovstage_log_severity_t)severity, filter.length ? &filter : NULL,
-                                                deliver, fresh));
+  ovstage_api_status_t status = ovstage_set_log_callback((ovstage_log_severity_t)severity,
+                                                         filter.length ? &filter : NULL, deliver, fresh);
   if (status == OVSTAGE_OK) return Py_NewRef(Py_None);
+  installed = fresh->next;
   raise_library_error(status);
-  for (receiver** link = &installed; *link; link = &(*link)->next) {
-    if (*link != fresh) continue;
-    *link = fresh->next;
-    Py_DECREF(fresh->callback);
-    free(fresh);
-    break;
-  }
+  Py_DECREF(fresh->callback);
+  free(fresh);
   return NULL;
 }
 
@@ -120,13 +118,13 @@ PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, P
   uint64_t timeout;
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_timeout(slots[0], &timeout)) return NULL;
   drop_parked();
-  receiver* newest = installed;
+  uint64_t newest = installed ? installed->number : 0;
   ovstage_api_status_t status;
   if (!wait_in_slices(attempt_flush, NULL, timeout, &status)) return NULL;
   if (status == OVSTAGE_ERROR_TIMEOUT) return Py_NewRef(Py_False);
   if (status != OVSTAGE_OK) return raise_library_error(status);
-  receiver* r = installed;
-  while (r && r != newest) r = r->next;
-  if (r) drop_after(&r->next); /* what was retired before the flush; newer ones are not covered by it */
+  receiver** link = &installed;
+  while (*link && (*link)->number >= newest) link = &(*link)->next;
+  drop_after(link); /* retired before the flush; later ones are not covered by it */
   return Py_NewRef(Py_True);
 }

@@ -203,7 +203,8 @@ static int execute(PyObject* module) {
   }
   /* Imported anew after it was removed from sys.modules: the same types, so that old and new objects know each other.
    */
-  if (!native.stage && (!intern_names() || !make_types(module) || !watch_forks(module))) return -1;
+  if (!native.stage && (!load_error_classes() || !intern_names() || !make_types(module) || !watch_forks(module)))
+    return -1;
   PyObject* infinite = PyLong_FromUnsignedLongLong(OVSTAGE_TIMEOUT_INFINITE);
   bool added = infinite && PyModule_AddObjectRef(module, "TIMEOUT_INFINITE", infinite) == 0;
   Py_XDECREF(infinite);

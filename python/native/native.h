@@ -72,6 +72,9 @@ void free_object(PyObject* self); /* the last act of a tp_dealloc */
 
 /* ---- error.c: exceptions ----------------------------------------------------------------------------------------- */
 
+/* At import, since failures are raised until the interpreter is gone, when nothing can be imported any more. */
+bool load_error_classes(void);
+
 /* Raise OvstageError(code, text); NULL, so that callers can return it. The format is PyUnicode_FromFormat's. */
 PyObject* raise_stage_error(int64_t code, const char* format, ...);
 PyObject* raise_stage_error_text(int64_t code, PyObject* text); /* takes `text` over; NULL = an exception is set */

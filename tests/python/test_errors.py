@@ -1,4 +1,4 @@
-"""Exceptions, codes, the log, and a process that keeps quiet."""
+"""Exceptions, codes, and a process that keeps quiet."""
 
 from __future__ import annotations
 
@@ -76,61 +76,6 @@ def test_text_belongs_to_the_thread_that_failed(table):
     other.join()
     assert "3" in ops[0].error_message()
     assert "5" in ops[1].error_message()
-
-
-# --- the log ---
-
-
-@pytest.fixture
-def log(stage):
-    records = []
-    yield records
-    ovstage.set_log_callback(None)
-
-
-def test_callback_lifecycle(stage, log):
-    ovstage.set_log_callback(lambda *record: log.append(record), severity=LogSeverity.VERBOSE)
-    with ovstage.Stage("another"):
-        pass
-    assert ovstage.flush_log(5_000_000_000) is True
-    ovstage.set_log_callback(None)
-    ovstage.set_log_callback(None)
-    for severity, timestamp, message in log:
-        assert isinstance(severity, LogSeverity)
-        assert isinstance(timestamp, float)
-        assert isinstance(message, str)
-
-
-def test_flush_without_a_callback(stage):
-    assert ovstage.flush_log() is True
-
-
-def test_nothing_passes_a_threshold_of_none(stage, log):
-    ovstage.set_log_callback(lambda *record: log.append(record), LogSeverity.NONE, "no.such.channel=verbose")
-    with ovstage.Stage("another"):
-        pass
-    assert ovstage.flush_log(5_000_000_000) is True
-    assert log == []
-
-
-def test_malformed_channel_filter(stage):
-    with pytest.raises(OvstageError) as caught:
-        ovstage.set_log_callback(print, channel_filter="channel=loud")
-    assert caught.value.code == ErrorCode.INVALID_ARGUMENT
-
-
-def test_callback_needs_a_stage(fresh_python):
-    program = """
-import ovstage
-try:
-    ovstage.set_log_callback(print)
-except ovstage.OvstageError as error:
-    assert error.code == ovstage.ErrorCode.OP_FAILED, error
-else:
-    raise SystemExit("installed")
-"""
-    done = fresh_python(program)
-    assert done.returncode == 0, done.stderr
 
 
 # --- process configuration ---

@@ -1,0 +1,230 @@
+"""The log: one callback for the process, on a thread of its own, and silence without it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import ovstage
+from ovstage import ErrorCode, LogSeverity, OvstageError, Stage
+
+FIVE_SECONDS = 5_000_000_000
+
+
+@pytest.fixture
+def records(stage):
+    """What arrived; a test installs ``records.append`` or a callback of its own."""
+    seen = []
+    yield seen
+    ovstage.set_log_callback(None)
+
+
+def collect(records, *options):
+    ovstage.set_log_callback(lambda *record: records.append(record), *options)
+
+
+def say_something():
+    """Two VERBOSE messages."""
+    Stage("speaker").destroy()
+
+
+def refuse_something(stage):
+    """An INFO message."""
+    assert not stage.release_query(10**9).ok
+
+
+def spoken(records):
+    assert ovstage.flush_log(FIVE_SECONDS) is True
+    return [message for _, _, message in records]
+
+
+def test_callback_lifecycle(stage, records):
+    collect(records, LogSeverity.VERBOSE)
+    say_something()
+    assert ovstage.flush_log(FIVE_SECONDS) is True
+    ovstage.set_log_callback(None)
+    ovstage.set_log_callback(None)
+    assert ovstage.flush_log() is True
+
+
+def test_callback_needs_a_stage(fresh_python):
+    program = """
+import ovstage
+try:
+    ovstage.set_log_callback(print)
+except ovstage.OvstageError as error:
+    assert error.code == ovstage.ErrorCode.OP_FAILED, error
+else:
+    raise SystemExit("installed")
+"""
+    done = fresh_python(program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_records(records):
+    before = time.time()
+    collect(records, LogSeverity.VERBOSE)
+    say_something()
+    assert spoken(records) == ['ovstage: stage "speaker" created', 'ovstage: stage "speaker" destroyed']
+    for severity, timestamp, _ in records:
+        assert severity is LogSeverity.VERBOSE
+        assert before - 1 <= timestamp <= time.time() + 1
+
+
+@pytest.mark.parametrize(
+    ("threshold", "rules", "heard"),
+    [
+        (LogSeverity.VERBOSE, None, {"VERBOSE", "INFO"}),
+        (LogSeverity.INFO, None, {"INFO"}),
+        (None, None, set()),  # WARNING
+        (LogSeverity.ERROR, None, set()),
+        (LogSeverity.NONE, "", set()),
+        (LogSeverity.NONE, "ovstage=verbose", {"VERBOSE", "INFO"}),
+        (LogSeverity.NONE, "ov=info", {"INFO"}),
+        (LogSeverity.NONE, "ov = verbose , ovstage = INFO", {"INFO"}),
+        (LogSeverity.VERBOSE, "ovstage=none", set()),
+        (LogSeverity.VERBOSE, "other=none", {"VERBOSE", "INFO"}),
+        (LogSeverity.VERBOSE, "ovstage.deeper=none", {"VERBOSE", "INFO"}),
+    ],
+)
+def test_threshold_and_rules(stage, records, threshold, rules, heard):
+    collect(records, threshold, rules)
+    say_something()
+    refuse_something(stage)
+    spoken(records)
+    assert {severity.name for severity, _, _ in records} == heard
+
+
+@pytest.mark.parametrize("rules", ["ovstage", "=info", "ovstage=", "ovstage=loud", "a=info,,b=info", "ovstage=info;"])
+def test_malformed_rules_are_quoted_and_change_nothing(stage, records, rules):
+    collect(records, LogSeverity.VERBOSE)
+    with pytest.raises(OvstageError, match=r"channel_filter: .* is not a rule: expected channel=level") as caught:
+        ovstage.set_log_callback(print, channel_filter=rules)
+    assert caught.value.code == ErrorCode.INVALID_ARGUMENT
+    say_something()
+    assert len(spoken(records)) >= 2
+
+
+def test_wrong_arguments(stage):
+    with pytest.raises(TypeError, match="callback must be callable or None, got 5"):
+        ovstage.set_log_callback(5)
+    with pytest.raises(ValueError, match="severity must be a valid LogSeverity"):
+        ovstage.set_log_callback(print, 2)
+    with pytest.raises(TypeError, match="channel_filter"):
+        ovstage.set_log_callback(print, channel_filter=5)
+    with pytest.raises(ValueError, match="timeout"):
+        ovstage.flush_log(-1)
+    assert ovstage.flush_log(0) is True  # nothing was installed
+
+
+def test_one_thread_calls_back_in_order(records):
+    threads = set()
+
+    def note(severity, timestamp, message):
+        threads.add(threading.get_ident())
+        records.append(message)
+
+    ovstage.set_log_callback(note, LogSeverity.VERBOSE)
+    for number in range(50):
+        Stage(f"number {number}").destroy()
+    ovstage.flush_log()
+    assert records == [f'ovstage: stage "number {n}" {what}' for n in range(50) for what in ("created", "destroyed")]
+    assert len(threads) == 1 and threading.get_ident() not in threads
+
+
+def test_what_a_callback_raises_is_printed_and_ends_nothing(records, unraisable):
+    def fail(*record):
+        records.append(record)
+        raise ValueError("in the callback")
+
+    ovstage.set_log_callback(fail, LogSeverity.VERBOSE)
+    say_something()
+    assert len(spoken(records)) == 2
+    assert [str(report.exc_value) for report in unraisable] == ["in the callback"] * 2
+
+
+def test_replaced_callback_hears_nothing_more(records):
+    first, second = [], []
+    collect(first, LogSeverity.VERBOSE)
+    say_something()
+    ovstage.flush_log()
+    collect(second, LogSeverity.VERBOSE)
+    say_something()
+    ovstage.flush_log()
+    assert len(first) == len(second) == 2
+    ovstage.set_log_callback(None)
+    say_something()
+    assert ovstage.flush_log(0) is True
+    assert len(second) == 2
+
+
+def test_clearing_delivers_what_is_under_way(records):
+    collect(records, LogSeverity.VERBOSE)
+    for _ in range(50):
+        say_something()
+    ovstage.set_log_callback(None)
+    assert len(records) == 100
+
+
+def test_callback_that_calls_the_library(stage, records):
+    """It may use stages, replace itself and end itself; only waiting for itself is refused."""
+
+    def curious(severity, timestamp, message):
+        records.append(stage.counters()["live_queries"])
+        try:
+            ovstage.flush_log()
+        except OvstageError as error:
+            records.append(error.message)
+        ovstage.set_log_callback(None)
+
+    ovstage.set_log_callback(curious, LogSeverity.VERBOSE)
+    say_something()
+    ovstage.flush_log()
+    assert records == [0, "ovstage_flush_log was called by the log callback, for which it waits"]
+
+
+def test_slow_callback_delays_nobody_and_what_is_dropped_is_counted(records):
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(severity, timestamp, message):
+        entered.set()
+        leave.wait()
+        records.append(message)
+
+    ovstage.set_log_callback(slow, LogSeverity.VERBOSE)
+    say_something()
+    entered.wait()
+    for _ in range(10_000):
+        say_something()
+    assert not records and ovstage.flush_log(1000) is False
+    leave.set()
+    ovstage.flush_log()
+    ovstage.flush_log()  # the word about the lost ones came after all others
+    assert 16_000 < len(records) < 17_000
+    assert records[-1].endswith(f"{20_002 - len(records) + 1} log messages were dropped, the callback is too slow")
+
+
+def test_callbacks_from_many_threads(records):
+    """One thread clears while others install: nobody's callback dies under him."""
+    done = threading.Event()
+
+    def install(number):
+        while not done.is_set():
+            collect(records, LogSeverity.VERBOSE)
+            say_something()
+
+    others = [threading.Thread(target=install, args=(number,)) for number in range(3)]
+    for other in others:
+        other.start()
+    for _ in range(200):
+        ovstage.set_log_callback(None)
+        say_something()
+    done.set()
+    for other in others:
+        other.join()
+    ovstage.set_log_callback(None)
+    before = len(records)
+    say_something()
+    assert len(records) == before
