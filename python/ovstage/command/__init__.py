@@ -1,0 +1,44 @@
+"""``python -m ovstage``: what is installed, whether it works here, and how fast it is.
+
+``info``, ``self-test`` and ``bench`` need nothing but the package; what an installed library adds they use.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one of the commands and return the exit status: 0, or 1 when something does not work."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    match options.command:
+        case "info":
+            from ovstage.command import info
+
+            return info.run()
+        case "self-test":
+            from ovstage.command import self_test
+
+            return self_test.run(quick=options.quick)
+        case "bench":
+            from ovstage.command import bench
+
+            return bench.run(quick=options.quick)
+        case _:
+            parser.print_help()
+            return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m ovstage", description="An in-process attribute stage.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("info", help="versions, where the library is, CUDA, and what else is installed")
+    test = commands.add_parser("self-test", help="about ten seconds that say what works on this machine")
+    bench = commands.add_parser("bench", help="the numbers that matter, as ratios against NumPy within one run")
+    for command in (test, bench):
+        command.add_argument("--quick", action="store_true", help="a few seconds, for a rough answer")
+    return parser

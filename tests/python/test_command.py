@@ -1,0 +1,123 @@
+"""``python -m ovstage``: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import ovstage
+from ovstage.command import main, self_test
+
+
+def run(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "ovstage", *words], capture_output=True, text=True, timeout=300, **options
+    )
+
+
+def test_help_without_a_command():
+    done = run()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "python -m ovstage" in done.stdout
+    for command in ("info", "self-test", "bench"):
+        assert command in done.stdout
+
+
+def test_unknown_command():
+    done = run("inform")
+    assert done.returncode == 2
+    assert "inform" in done.stderr and "info" in done.stderr
+
+
+def test_info():
+    done = run("info")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in done.stdout.splitlines())
+    assert said["ovstage-go"] == f"{ovstage.__version__}, interface level 0.2.1"
+    assert said["library"].startswith(said["package"] + "/libovstage.so")
+    assert said["Python"].endswith(sys.executable)
+    assert "driver" in said["CUDA"]
+    assert re.match(r"\d+\.\d+\S* \(arrays", said["numpy"])
+
+
+def test_info_where_the_library_does_not_load(monkeypatch, capsys):
+    def broken():
+        raise RuntimeError("Failed to load: no such file")
+
+    monkeypatch.setattr(ovstage, "library_version", broken)
+    assert main(["info"]) == 1
+    said = capsys.readouterr().out
+    assert "Failed to load: no such file" in said
+    assert "interface level unknown" in said
+
+
+def test_self_test():
+    done = run("self-test", "--quick")
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(self_test.CHECKS) + 2
+    for name, line in zip(self_test.CHECKS, lines[1:], strict=False):
+        assert re.match(rf"  (ok|missing) +{re.escape(name)} +\S", line), line
+    assert re.match(r"\d+ work, \d+ not installed, 0 failed, in ", lines[-1])
+
+
+def test_self_test_keeps_its_checks_without_assertions(monkeypatch):
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", "from ovstage.command.self_test import Wrong, _expect\n_expect(0, 'why')"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "Wrong: why" in done.stderr
+
+
+def test_self_test_without_numpy(monkeypatch, capsys):
+    monkeypatch.setattr(self_test, "find_spec", lambda name: None)
+    assert main(["self-test", "--quick"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"missing +arrays +numpy is not installed", said)
+    assert re.search(r"ok +names ", said)
+
+
+def test_what_fails_is_shown_and_the_others_run(monkeypatch, capsys):
+    def wrong(seconds):
+        raise self_test.Wrong("seen what must not be")
+
+    def broken(seconds):
+        return {}[1]
+
+    def missing(seconds):
+        raise self_test.Missing("pip install it")
+
+    checks = {"first": wrong, "second": broken, "third": missing, "last": lambda seconds: "fine"}
+    monkeypatch.setattr(self_test, "CHECKS", checks)
+    assert main(["self-test"]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"FAILED +first +seen what must not be\n", said)
+    assert re.search(r"FAILED +second +Traceback(.*\n)+.*KeyError: 1", said)
+    assert re.search(r"missing +third +pip install it\n", said)
+    assert re.search(r"ok +last +fine\n1 work, 1 not installed, 2 failed, in ", said)
+
+
+def test_bench():
+    done = run("bench", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()[1:]
+    assert len(lines) == 7
+    for line in lines:
+        assert re.search(r"  \d[\d.]* (x|s|ms|µs|ns)\b", line), line
+
+
+def test_bench_without_numpy(monkeypatch, capsys):
+    monkeypatch.setattr("ovstage.command.bench.find_spec", lambda name: None)
+    assert main(["bench"]) == 1
+    assert "pip install 'ovstage-go[numpy]'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("program", [["-m", "ovstage", "info"], ["-I", "-m", "ovstage", "info"]])
+def test_works_anywhere(tmp_path, program):
+    """Not the folder it runs in, but where the package is installed counts."""
+    (tmp_path / "command").mkdir()
+    done = subprocess.run([sys.executable, *program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
