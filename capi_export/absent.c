@@ -64,21 +64,6 @@ ovstage_enqueue_result_t ovstage_release_hierarchy(ovstage_instance_t* instance,
   return reject(instance, "ovstage_release_hierarchy", LATER);
 }
 
-ovstage_api_status_t ovstage_get_hierarchy_computation_models(
-    ovstage_instance_t* instance, const ovstage_hierarchy_computation_model_desc_t** out_models,
-    size_t* out_model_count) {
-  if (out_models != NULL) *out_models = NULL;
-  if (out_model_count != NULL) *out_model_count = 0;
-  return refuse(instance, "ovstage_get_hierarchy_computation_models", LATER);
-}
-
-ovstage_enqueue_result_t ovstage_compute_hierarchy(ovstage_instance_t* instance,
-                                                   ovstage_hierarchy_computation_model_id_t computation_model_id,
-                                                   ovstage_ordinal_t input_ordinal, ovstage_ordinal_t output_ordinal) {
-  (void)computation_model_id, (void)input_ordinal, (void)output_ordinal;
-  return reject(instance, "ovstage_compute_hierarchy", LATER);
-}
-
 /* ---- Instancing -------------------------------------------------------------------------------------------------- */
 
 ovstage_api_status_t ovstage_instancing_get_instance_roots(ovstage_instance_t* instance, ovx_primpath_t prototype_root,

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/scene"
 	"ovstage/gocore/stage"
 )
 
@@ -23,6 +24,7 @@ type instance struct {
 	context *C.ovstage_context_t
 	dict    *pathdict.Dictionary
 	stage   *stage.Stage
+	scene   *scene.Scene
 
 	mu      sync.Mutex // guards the maps below; a leaf
 	groups  map[uint64]heldGroup
@@ -55,6 +57,10 @@ func ovgoOpenStage(c *C.ovstage_context_t) (status C.ovstage_api_status_t) {
 		groups:  map[uint64]heldGroup{},
 		results: map[uint64]unsafe.Pointer{},
 		maps:    map[stage.MapID]map[uintptr]mappedGroup{},
+	}
+	var err error
+	if i.scene, err = scene.New(i.stage, dict); err != nil {
+		return failText(C.OVSTAGE_ERROR_OUT_OF_MEMORY, "ovstage_create_instance: "+err.Error())
 	}
 	c.slot = C.uint32_t(enlist(i))
 	return C.OVSTAGE_OK

@@ -10,6 +10,7 @@
 //	vtable.c          the slots of a stage         -> query.go write.go read.go map.go ops.go
 //	dictionary.c      the slots of the dictionary  -> dictionary.go
 //	process.c         initialise, create, destroy  -> instance.go
+//	scene.c           what prims are to each other -> scene.go
 //	extension.c       the table "ovstage.go.v1"    -> map.go counters.go
 //	call.c gate.c     how each call begins and ends; how a destroy waits for the calls inside
 //	ops.c             waiting for operations without Go

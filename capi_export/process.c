@@ -216,6 +216,7 @@ ovstage_api_status_t ovstage_create_instance(const ovstage_instance_desc_t* desc
   if (context == NULL)
     return ov_fail(OVSTAGE_ERROR_OUT_OF_MEMORY, "ovstage_create_instance: out of memory for a stage");
   pthread_mutex_lock(&lock);
+  context->hierarchy_model = (uint32_t)hierarchy_model;
   status = ovgoOpenStage(context);
   if (status == OVSTAGE_OK && instances++ == 0) ov_gate_open(&ov_dictionary_gate);
   pthread_mutex_unlock(&lock);

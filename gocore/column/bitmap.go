@@ -87,6 +87,21 @@ type Set struct{ bits bitmap }
 // Has reports whether the set holds a row.
 func (s Set) Has(row int) bool { return s.bits.has(row) }
 
+// Equal reports whether both hold the same rows.
+func (s Set) Equal(o Set) bool { return s.bits.equal(o.bits) }
+
+// Count is the number of rows.
+func (s Set) Count() int { return s.bits.count() }
+
+// Each calls f for every row, ascending.
+func (s Set) Each(f func(row int)) {
+	for i, word := range s.bits {
+		for ; word != 0; word &= word - 1 {
+			f(64*i + bits.TrailingZeros64(word))
+		}
+	}
+}
+
 // Without returns the rows of s that are not in o, ascending.
 func (s Set) Without(o Set) []uint32 {
 	var rows []uint32

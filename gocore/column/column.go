@@ -298,6 +298,16 @@ func (s Snapshot) Live(row int) bool {
 // Gone reports whether a row is deleted.
 func (s Snapshot) Gone(row int) bool { return s.gone.has(row) }
 
+// AllLive returns the rows that hold a value. It stays as it is when the column goes on.
+func (s Snapshot) AllLive() Set {
+	if s.live != nil {
+		return Set{slices.Clone(s.live)}
+	}
+	live := newBitmap(s.extent)
+	live.fill(0, s.extent)
+	return Set{live}
+}
+
 // Dense reports whether every row below n holds a value.
 func (s Snapshot) Dense(n int) bool { return s.live == nil && n <= s.extent }
 

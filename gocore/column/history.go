@@ -52,6 +52,20 @@ func (c *Column) remember() {
 	c.history = append(c.history, s)
 }
 
+// Amend folds records whose ordinals are sealed already, as derived values have them: the new state takes the place of the
+// one at the same ordinal, which only readers who hold it still have. On failure (memory) the records wait for the next
+// Seal.
+func (c *Column) Amend(floor uint64) error {
+	if err := c.Seal(floor); err != nil {
+		return err
+	}
+	if last := len(c.history) - 1; last >= 0 && c.history[last].ordinal == c.sealed.ordinal {
+		c.history[last].release()
+		c.history = c.history[:last]
+	}
+	return nil
+}
+
 // At returns the state as of an ordinal, or the oldest that is kept.
 func (c *Column) At(ordinal uint64) Snapshot {
 	if ordinal >= c.sealed.ordinal || len(c.history) == 0 {

@@ -15,7 +15,7 @@
  *   dictionary.c  Stage: tokens, paths, path lists              exchange.c    DLPack's C exchange table
  *   guard.c       argument guards                               dlpack_in.c   import from DLPack producers
  *   error.c       exceptions                                    park.c        Python references dropped without the GIL
- *   log.c         log callback
+ *   log.c         log callback                              scene.c       Stage: clones, relatives, world transforms
  *
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
  * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
@@ -296,6 +296,10 @@ PyObject* stage_list_add(PyObject* self, PyObject* path_list);
 PyObject* stage_list_release(PyObject* self, PyObject* path_list);
 PyObject* stage_list_count(PyObject* self, PyObject* path_list);
 PyObject* stage_list_paths(PyObject* self, PyObject* path_list);
+
+PyObject* stage_clone(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_hierarchy_models(PyObject* self, PyObject* unused);
+PyObject* stage_compute_hierarchy(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 
 PyObject* stage_write_attribute(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_write_attributes(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);

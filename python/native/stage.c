@@ -347,7 +347,7 @@ static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* handle) {
   return call_with_handle(self, handle, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query);
 }
 
-/* ---- Deletes and clones ------------------------------------------------------------------------------------------ */
+/* ---- Deletes ------------------------------------------------------------------------------------------------------ */
 
 static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
@@ -374,25 +374,6 @@ static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_
   }
   free(names);
   Py_DECREF(tuple);
-  return answer;
-}
-
-static PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
-  Stage* self = (Stage*)object;
-  ovx_string_t source;
-  uint64_t ordinal;
-  texts targets;
-  if (!check_argument_count("_clone", nargs, 3, 3) || !guard_string(args[0], "source_path", &source) ||
-      !texts_open(&targets, args[1], "target_paths")) {
-    return NULL;
-  }
-  PyObject* answer = NULL;
-  if (guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "clone")) {
-    ovstage_enqueue_result_t result;
-    WITHOUT_GIL(result = ovstage_clone(self->instance, source, targets.data, targets.count, ordinal));
-    answer = enqueued(self, result);
-  }
-  texts_close(&targets);
   return answer;
 }
 
@@ -515,6 +496,10 @@ static PyMethodDef stage_methods[] = {
     {"_abort", stage_abort, METH_O, "_abort($self, mapping, /)\n--\n\nEnd a session without committing the rest."},
 
     {"_clone", FAST(stage_clone), "_clone($self, source, targets, ordinal, /)\n--\n\n(status, op)"},
+    {"_hierarchy_models", stage_hierarchy_models, METH_NOARGS,
+     "_hierarchy_models($self)\n--\n\n[(id, name, description)]"},
+    {"_compute_hierarchy", FAST(stage_compute_hierarchy),
+     "_compute_hierarchy($self, input_ordinal, output_ordinal, model, /)\n--\n\n(status, op)"},
 
     {"_intern_tokens", stage_intern_tokens, METH_O,
      "_intern_tokens($self, strings, /)\n--\n\nA token for each string."},

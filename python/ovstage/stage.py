@@ -358,8 +358,8 @@ class Stage(native.Stage):
     # --- hierarchy ---
 
     def get_hierarchy_computation_models(self) -> list[HierarchyComputationModelDesc]:
-        """The ways to compute world transforms that this build offers."""
-        raise guard.unsupported("Stage.get_hierarchy_computation_models")
+        """The ways to compute world transforms, by id. Those of a GPU fail where CUDA is not loaded."""
+        return [HierarchyComputationModelDesc(*model) for model in self._hierarchy_models()]
 
     def compute_hierarchy(
         self,
@@ -367,7 +367,7 @@ class Stage(native.Stage):
         output_ordinal: int,
         model: HierarchyComputationModel | int = HierarchyComputationModel.DEFAULT_CPU,
     ) -> None:
-        """Compute world transforms from local ones, and wait for it."""
+        """Compute world transforms from local ones, and wait for it: see ``compute_hierarchy_async``."""
         self.compute_hierarchy_async(input_ordinal, output_ordinal, model).wait()
 
     def compute_hierarchy_async(
@@ -376,11 +376,19 @@ class Stage(native.Stage):
         output_ordinal: int,
         model: HierarchyComputationModel | int = HierarchyComputationModel.DEFAULT_CPU,
     ) -> Operation:
-        """Compute world transforms from local ones."""
-        guard.ordinal(input_ordinal, "input_ordinal")
-        guard.ordinal(output_ordinal, "output_ordinal")
-        guard.int32(model, "model")
-        raise guard.unsupported("Stage.compute_hierarchy")
+        """Compute world transforms from local ones: ``world = local @ world of the nearest ancestor that has one``.
+
+        Every prim with an ``omni:xform`` as of ``input_ordinal`` gets an ``omni:fabric:worldMatrix`` at
+        ``output_ordinal``, both 16 float64, row-major, for row vectors. Where ``omni:resetXformStack`` is true, or no
+        ancestor has a transform, the world transform is the local one. Only what moved is written, so that ranges
+        report it; rows are added where a prim had none.
+
+        At a sealed ordinal, where no other write may go, this makes a new version of the state: write the local
+        transforms at n, seal n, compute ``(n, n)``. At an ordinal that is not sealed yet it is a write like any other,
+        of local transforms that need not be sealed either: compute ``(n, n)``, then seal n, and no reader ever sees
+        the ones without the others.
+        """
+        return self._operation(self._compute_hierarchy(input_ordinal, output_ordinal, model))
 
     def get_hierarchy(self, path_list: int, ordinal: int, relation: HierarchyRelation | int) -> HierarchyResult:
         """The relatives of each prim of a path list, waited for."""

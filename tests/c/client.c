@@ -928,8 +928,6 @@ static void check_absent_stage_functions(void) {
   ovstage_hierarchy_handle_t hierarchy = 4711;
   ovstage_hierarchy_result_t result;
   memset(&result, 0, sizeof result);
-  const ovstage_hierarchy_computation_model_desc_t* models = NULL;
-  size_t count = 0;
   ovx_primpath_list_t list = 4711;
   ovx_primpath_t prototype = 4711;
   CHECK_ABSENT(ovstage_clone(s.stage, path, &path, 1, 1).status, "ovstage_clone");
@@ -939,10 +937,6 @@ static void check_absent_stage_functions(void) {
   CHECK_ABSENT(ovstage_fetch_hierarchy_result(s.stage, 1, &result), "ovstage_fetch_hierarchy_result");
   CHECK_ABSENT(ovstage_release_hierarchy_result(s.stage, &result), "ovstage_release_hierarchy_result");
   CHECK_ABSENT(ovstage_release_hierarchy(s.stage, 1).status, "ovstage_release_hierarchy");
-  CHECK_ABSENT(ovstage_get_hierarchy_computation_models(s.stage, &models, &count),
-               "ovstage_get_hierarchy_computation_models");
-  CHECK_ABSENT(ovstage_compute_hierarchy(s.stage, OVSTAGE_HIERARCHY_COMPUTATION_MODEL_RUNTIME_DEFAULT, 1, 1).status,
-               "ovstage_compute_hierarchy");
   CHECK_ABSENT(ovstage_instancing_get_instance_roots(s.stage, 1, &list), "ovstage_instancing_get_instance_roots");
   CHECK(list == OVX_INVALID_PRIMPATH_LIST);
   CHECK_ABSENT(ovstage_instancing_get_prototype_root(s.stage, 1, &prototype), "ovstage_instancing_get_prototype_root");
@@ -1504,6 +1498,7 @@ int main(void) {
   run(groups, sizeof groups / sizeof groups[0]);
   run(value_groups, value_group_count);
   run(filter_groups, filter_group_count);
+  run(hierarchy_groups, hierarchy_group_count);
   run(last, 1);
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;

@@ -33,6 +33,10 @@ extern const size_t value_group_count;
 extern const check_group filter_groups[];
 extern const size_t filter_group_count;
 
+/* Those of hierarchy.c. */
+extern const check_group hierarchy_groups[];
+extern const size_t hierarchy_group_count;
+
 bool check(bool held, const char* condition, const char* function, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)

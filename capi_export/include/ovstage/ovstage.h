@@ -16,8 +16,8 @@
  * <ovx/path_dictionary/path_dictionary.h> as well; for what this library offers beyond the shared interface,
  * <ovstage/ovstage_go.h>.
  *
- * Not built yet in this version, and answered with NOT_SUPPORTED and a text that names the call: ovstage_clone, the
- * hierarchy functions, instancing (ovstage_instancing.h) and everything about USD files in C (ovstage_population.h,
+ * Not built yet in this version, and answered with NOT_SUPPORTED and a text that names the call: ovstage_clone,
+ * ovstage_get_hierarchy, instancing (ovstage_instancing.h) and everything about USD files in C (ovstage_population.h,
  * ovstage_population_export.h). USD scenes are loaded by the Python package.
  */
 #ifndef OVSTAGE_H
@@ -177,9 +177,10 @@ ovstage_enqueue_result_t ovstage_release_hierarchy(ovstage_instance_t* instance,
 /*
  * ovstage_get_hierarchy_computation_models - list the models that ovstage_compute_hierarchy accepts.
  *
- *   out_models  an array of the library, valid as long as the instance
+ *   out_models  an array of the library, valid as long as the instance: by id, CPU_INCREMENTAL, GPU_INCREMENTAL,
+ *               GPU_GLOBAL, RUNTIME_DEFAULT
  *
- * This version answers NOT_SUPPORTED.
+ * Errors    INVALID_ARGUMENT: NULL.
  */
 ovstage_api_status_t ovstage_get_hierarchy_computation_models(
     ovstage_instance_t* instance, const ovstage_hierarchy_computation_model_desc_t** out_models,
@@ -188,12 +189,22 @@ ovstage_api_status_t ovstage_get_hierarchy_computation_models(
 /*
  * ovstage_compute_hierarchy - compute world transforms from local ones.
  *
- * Reads omni:xform and omni:resetXformStack as of input_ordinal and writes omni:fabric:worldMatrix at output_ordinal
- * for every prim with a transform. Unlike any write it may go to an ordinal that is sealed already.
+ * Reads omni:xform (float64, 16 lanes, row-major for row vectors: elements 12..14 are the translation) and
+ * omni:resetXformStack (bool) as of input_ordinal, and writes omni:fabric:worldMatrix at output_ordinal for every prim
+ * that has an omni:xform, whoever wrote it: its own times the world transform of the nearest ancestor that has one. A
+ * prim whose reset flag is true, or that has no such ancestor, keeps its own. Only what moved is written; rows are
+ * added where a prim had none.
  *
- *   computation_model_id  a concrete model, or one of the defaults
+ * Above the write floor of omni:fabric:worldMatrix that is a write like any other, made of the newest values at or
+ * below input_ordinal, sealed or not. At a sealed output_ordinal, unlike any write, it makes a new version of that
+ * ordinal's state out of sealed values; groups that readers hold keep theirs, and ranges report what moved at
+ * output_ordinal. The usual calls are: write at N, seal N, compute (N, N).
  *
- * This version answers NOT_SUPPORTED.
+ *   computation_model_id  a concrete model, or RUNTIME_DEFAULT for the process's default when the instance was made
+ *
+ * Errors    INVALID_ARGUMENT: no model. Of the operation: OP_FAILED - a GPU model where CUDA is not loaded, an
+ *           attribute of another type, an output_ordinal older than the sealed world transforms. Then nothing is
+ *           written.
  */
 ovstage_enqueue_result_t ovstage_compute_hierarchy(ovstage_instance_t* instance,
                                                    ovstage_hierarchy_computation_model_id_t computation_model_id,

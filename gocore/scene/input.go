@@ -1,0 +1,138 @@
+package scene
+
+import (
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+	"ovstage/gocore/tensor"
+)
+
+// latest is above every ordinal.
+const latest = ^uint64(0)
+
+// input is one column as a pass sees it.
+type input struct {
+	column *column.Column
+	bytes  []byte
+	alive  column.Set   // the rows that hold a value
+	copy   memory.Block // of all values, where some are not sealed; else they are looked at in place
+	newest bool         // no older state than the newest sealed one
+
+	// The rows that may hold another value than in the pass that is built on; without one, all.
+	all      bool
+	sealed   column.Set
+	unsealed column.Set
+}
+
+// changed reports whether a row may hold another value.
+func (in *input) changed(row int32) bool {
+	return in.all || in.sealed.Has(int(row)) || in.unsealed.Has(int(row))
+}
+
+// moment says what a pass reads: values as of an ordinal. What goes into a sealed state is made of sealed values.
+type moment struct {
+	ordinal uint64
+	sealed  bool
+	built   *tree // the pass that is built on, nil for none
+}
+
+// look opens the columns of an attribute that hold anything, which must be what was expected.
+func (s *Scene) look(in stage.Inside, name pathdict.Token, at moment, expected expectation) ([]input, *stage.Error) {
+	columns, floor, err := in.Columns(name)
+	if err != nil {
+		return nil, err
+	}
+	if at.sealed {
+		at.ordinal = min(at.ordinal, floor)
+	}
+	var inputs []input
+	for _, c := range columns {
+		one, failure := open(c, at.ordinal)
+		if failure != nil {
+			closeAll(inputs)
+			return nil, failf(stage.OutOfMemory, "attribute %q: %s", text(in, name), failure)
+		}
+		if one.alive.Count() == 0 {
+			one.copy.Release()
+			continue
+		}
+		one.since(at.built, name)
+		inputs = append(inputs, one)
+		if !expected.by(c.Schema()) {
+			err := failf(stage.OpFailed, "attribute %q of prim %s holds %s, expected %s; delete it and write it anew",
+				text(in, name), in.Path(one.somebody()), c.Schema(), expected.text)
+			closeAll(inputs)
+			return nil, err
+		}
+	}
+	return inputs, nil
+}
+
+// open looks at one column.
+func open(c *column.Column, ordinal uint64) (input, error) {
+	one := input{column: c, all: true, newest: true}
+	unsealed, first := c.UnsealedIn(0, ordinal)
+	if first == 0 {
+		state := c.At(ordinal)
+		one.newest, one.alive = state == c.Sealed(), state.AllLive()
+		if state.Extent() > 0 {
+			one.bytes = state.Block().Bytes()
+		}
+		return one, nil
+	}
+	size := c.Rows() * c.Width()
+	block, err := memory.Alloc(size, memory.Maps)
+	if err != nil {
+		return one, err
+	}
+	if err := c.Compose(block.Bytes()[:size], column.Interval(0, c.Rows()), ordinal); err != nil {
+		block.Release()
+		return one, err
+	}
+	one.bytes, one.copy, one.alive, one.unsealed = block.Bytes(), block, c.AllAlive(ordinal), unsealed
+	return one, nil
+}
+
+// since finds what may have changed since a pass.
+func (in *input) since(built *tree, name pathdict.Token) {
+	if built == nil || !built.settled || !in.newest {
+		return
+	}
+	in.all = false
+	in.sealed, _, _ = in.column.Changed(built.floors[name]+1, latest)
+}
+
+// somebody is a prim that has a value.
+func (in *input) somebody() (path uint32) {
+	in.alive.Each(func(row int) { path = in.column.Path(row) })
+	return path
+}
+
+func closeAll(inputs []input) {
+	for i := range inputs {
+		inputs[i].copy.Release()
+	}
+}
+
+// expectation is a schema that a pass can read.
+type expectation struct {
+	by   func(column.Schema) bool
+	text string
+}
+
+var (
+	matrixType = tensor.DType{Code: tensor.Float, Bits: 64, Lanes: 16}
+
+	transforms = expectation{func(s column.Schema) bool { return s.DType == matrixType && !s.Array }, "float64x16"}
+
+	// flags are bool; 8-bit integers were written by clients before that.
+	flags = expectation{func(s column.Schema) bool {
+		return s.DType.Bits == 8 && s.DType.Lanes == 1 && s.DType.Code != tensor.Float && !s.Array
+	}, "bool8"}
+)
+
+func text(in stage.Inside, name pathdict.Token) string {
+	text, _ := in.Dictionary().TokenString(name)
+	return text
+}

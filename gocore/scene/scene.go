@@ -1,0 +1,43 @@
+// Package scene knows what the attributes of a scene mean to each other: it computes world transforms from local ones. It works
+// on a stage from inside (stage.Operate), so that each of its operations is one of the stage's.
+//
+// # Concurrency
+//
+// Every method is safe from any goroutine: what a Scene remembers between operations is touched under the stage's mutex only.
+package scene
+
+import (
+	"fmt"
+
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+)
+
+// The attributes that make a hierarchy of transforms.
+const (
+	LocalTransform = "omni:xform"              // float64x16: relative to the nearest ancestor that has one
+	ResetStack     = "omni:resetXformStack"    // bool: the local transform is the world transform
+	WorldTransform = "omni:fabric:worldMatrix" // float64x16: computed
+)
+
+// Scene is the hierarchy of one stage.
+type Scene struct {
+	stage *stage.Stage
+
+	local, reset, world pathdict.Token
+
+	tree *tree // of the last pass
+}
+
+// New returns the scene of a stage over a dictionary.
+func New(of *stage.Stage, dict *pathdict.Dictionary) (*Scene, error) {
+	tokens := make([]pathdict.Token, 3)
+	if err := dict.Tokens([]string{LocalTransform, ResetStack, WorldTransform}, tokens); err != nil {
+		return nil, err
+	}
+	return &Scene{stage: of, local: tokens[0], reset: tokens[1], world: tokens[2]}, nil
+}
+
+func failf(code stage.Code, format string, args ...any) *stage.Error {
+	return &stage.Error{Code: code, Text: fmt.Sprintf(format, args...)}
+}
