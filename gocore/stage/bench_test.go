@@ -2,7 +2,9 @@ package stage
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -152,4 +154,71 @@ func BenchmarkReadWholeColumn(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A long run in small: every ordinal is sealed, most change a few prims, some all of them, some delete one, and a consumer
+// follows by range reads. What it costs must not depend on how long it has been going on: with -benchtime=10000000x the
+// last tenth takes as long as the first (x-first-tenth, of the fastest laps), and the books are as large as after it (heap
+// and column growth).
+func BenchmarkSealedOrdinals(b *testing.B) {
+	s, dict, paths, q, name := benchStage(b, 64)
+	names, rows := []pathdict.Token{name}, make([]float3, len(paths))
+	var parts []QueryID
+	for i := range 16 {
+		parts = append(parts, benchQuery(b, s, dict, []string{paths[i], paths[16+i], paths[63-i]}))
+	}
+	step := func(ordinal uint64) {
+		switch part := parts[ordinal*7%16]; ordinal % 8 {
+		case 0:
+			write(b, s, q, name, ordinal, rows)
+		case 5:
+			_, err := s.DeleteAttributes(part, names, ordinal)
+			require.Nil(b, err)
+			_, err = s.AdvanceFloor(ordinal, All, nil)
+			require.Nil(b, err)
+		default:
+			write(b, s, part, name, ordinal, rows[:3])
+		}
+		if ordinal%10 > 0 {
+			return
+		}
+		read, _, err := s.Read(q, names, Range{Start: ordinal - 9, End: ordinal, HasStart: true})
+		require.Nil(b, err)
+		for g, _ := s.FetchRead(read); g != nil; g, _ = s.FetchRead(read) {
+			g.Release(dict)
+		}
+		_, _ = s.ReleaseRead(read)
+	}
+	const lap = 1000 // what else the machine does falls on some of the laps
+	ordinal := uint64(0)
+	run := func(laps int) time.Duration {
+		fastest := time.Duration(math.MaxInt64)
+		for range laps {
+			start := time.Now()
+			for range lap {
+				ordinal++
+				step(ordinal)
+			}
+			fastest = min(fastest, time.Since(start))
+		}
+		return fastest
+	}
+	tenth := max(1, b.N/lap/10)
+	b.ResetTimer()
+	first := run(tenth)
+	heap, columns := footprint()
+	run(max(0, b.N/lap-2*tenth))
+	last := run(tenth)
+	grownHeap, grownColumns := footprint()
+	b.ReportMetric(float64(last)/float64(first), "x-first-tenth")
+	b.ReportMetric(float64(grownHeap)-float64(heap), "heap-growth-B")
+	b.ReportMetric(float64(grownColumns)-float64(columns), "column-growth-B")
+}
+
+// footprint is what the engine holds on the Go heap and off it.
+func footprint() (heap uint64, columns int64) {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc, memory.Counters().Bytes()
 }

@@ -363,6 +363,13 @@ static PyObject* group_dlpack(PyObject* object, PyObject* const* args, Py_ssize_
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */
 
+/* A read group that nobody released: the subclass releases it, and says that somebody should have. */
+static void group_finalize(PyObject* object) {
+  Group* self = (Group*)object;
+  if (self->kind != GROUP_READ || self->claimed || !self->stage || !self->stage->alive || native.forked) return;
+  forgotten(object);
+}
+
 static int group_traverse(PyObject* object, visitproc visit, void* arg) {
   Group* self = (Group*)object;
   Py_VISIT(Py_TYPE(object));
@@ -460,6 +467,7 @@ static PyType_Slot group_slots[] = {
     {Py_tp_init, group_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, group_dealloc},
+    {Py_tp_finalize, group_finalize},
     {Py_tp_traverse, group_traverse},
     {Py_tp_clear, group_clear},
     {Py_tp_methods, group_methods},

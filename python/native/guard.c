@@ -105,13 +105,6 @@ bool guard_timeout(PyObject* value, uint64_t* out) {
 
 /* ---- Handles, names, modes --------------------------------------------------------------------------------------- */
 
-/* The attribute, or NULL: with an exception, or without one where there is no such attribute. */
-static PyObject* optional_attribute(PyObject* object, PyObject* name) {
-  PyObject* found = PyObject_GetAttr(object, name);
-  if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
-  return found;
-}
-
 /* A path list is an int, but never the number of one of these: small numbers of both kinds look alike. */
 static bool refuse_path_list(PyObject* value, const char* name) {
   static PyObject* class;
@@ -132,16 +125,8 @@ static bool refuse_path_list(PyObject* value, const char* name) {
 bool guard_handle(PyObject* value, const char* name, uint64_t* out) {
   if (PyLong_CheckExact(value)) return guard_uint64(value, name, out);
   if (PyLong_Check(value)) return refuse_path_list(value, name) && guard_uint64(value, name, out);
-  PyObject* ensure_active = optional_attribute(value, native.name.ensure_active);
-  if (!ensure_active) return !PyErr_Occurred() && guard_uint64(value, name, out);
-  PyObject* checked = PyObject_CallNoArgs(ensure_active);
-  Py_DECREF(ensure_active);
-  if (!checked) return false;
-  Py_DECREF(checked);
-  PyObject* handle = PyObject_GetAttr(value, native.name.handle);
-  bool fits = handle && guard_uint64(handle, name, out);
-  Py_XDECREF(handle);
-  return fits;
+  if (PyObject_TypeCheck(value, native.handle)) return handle_number(value, out);
+  return guard_uint64(value, name, out);
 }
 
 bool guard_string(PyObject* value, const char* name, ovx_string_t* out) {
@@ -171,20 +156,33 @@ bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* o
   return fits;
 }
 
-bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
-  *out = OVSTAGE_PRIM_MODE_UPSERT;
-  if (!value) return true;
-  PyObject* number = as_int(value, "prim_mode", "an int");
+/* A member of an enum whose values are 0 .. highest. */
+static bool guard_member(PyObject* value, const char* name, const char* members, int highest, int* out) {
+  PyObject* number = as_int(value, name, "an int");
   if (!number) return false;
   int overflow;
-  long long mode = PyLong_AsLongLongAndOverflow(number, &overflow);
-  bool member = !overflow && mode >= OVSTAGE_PRIM_MODE_UPSERT && mode <= (long long)OVSTAGE_GO_PRIM_MODE_UPDATE;
-  if (!member) {
-    PyErr_Format(PyExc_ValueError, "prim_mode must be a valid PrimMode (UPSERT=0, INSERT=1, UPDATE=2), got %S", number);
-  }
+  long long member = PyLong_AsLongLongAndOverflow(number, &overflow);
+  bool declared = !overflow && member >= 0 && member <= highest;
+  if (!declared) PyErr_Format(PyExc_ValueError, "%s must be a valid %s, got %S", name, members, number);
   Py_DECREF(number);
+  *out = (int)member;
+  return declared;
+}
+
+bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
+  int mode = OVSTAGE_PRIM_MODE_UPSERT;
+  bool declared = !value || guard_member(value, "prim_mode", "PrimMode (UPSERT=0, INSERT=1, UPDATE=2)",
+                                         (int)OVSTAGE_GO_PRIM_MODE_UPDATE, &mode);
   *out = (ovstage_prim_mode_t)mode;
-  return member;
+  return declared;
+}
+
+bool guard_scope(PyObject* value, ovstage_scope_t* out) {
+  int scope = OVSTAGE_SCOPE_ALL;
+  bool declared = !value || guard_member(value, "scope", "Scope (ALL=0, INCLUDE=1, EXCLUDE=2)", OVSTAGE_SCOPE_EXCLUDE,
+                                         &scope);
+  *out = (ovstage_scope_t)scope;
+  return declared;
 }
 
 /* ---- Lists ------------------------------------------------------------------------------------------------------- */

@@ -148,11 +148,12 @@ static bool intern_names(void) {
   } names[] = {
       {&native.name.dlpack, "__dlpack__"},
       {&native.name.dlpack_device, "__dlpack_device__"},
-      {&native.name.ensure_active, "_ensure_active"},
-      {&native.name.handle, "handle"},
       {&native.name.raw, "raw"},
       {&native.name.dtype, "dtype"},
       {&native.name.stream, "stream"},
+      {&native.name.start_ordinal, "start_ordinal"},
+      {&native.name.end_ordinal, "end_ordinal"},
+      {&native.name.path_list, "_path_list"},
   };
   for (size_t i = 0; i < COUNT_OF(names); i++) {
     if (!(*names[i].slot = PyUnicode_InternFromString(names[i].text))) return false;
@@ -167,7 +168,8 @@ static bool make_types(PyObject* module) {
     PyTypeObject** slot;
     PyType_Spec* spec;
   } types[] = {
-      {&native.stage, &stage_spec},     {&native.operation, &operation_spec}, {&native.group, &group_spec},
+      {&native.stage, &stage_spec},     {&native.operation, &operation_spec}, {&native.handle, &handle_spec},
+      {&native.group, &group_spec},
       {&native.managed, &managed_spec}, {&native.buffer, &buffer_spec},       {&native.imported, &imported_spec},
       {&native.hold, &hold_spec},
   };
@@ -213,7 +215,7 @@ static int execute(PyObject* module) {
     PyTypeObject* type;
   } types[] = {
       {"Stage", native.stage},   {"Operation", native.operation},
-      {"Group", native.group},   {"ManagedDLTensor", native.managed},
+      {"Handle", native.handle}, {"Group", native.group},   {"ManagedDLTensor", native.managed},
       {"Buffer", native.buffer}, {"ImportedTensor", native.imported},
   };
   for (size_t i = 0; added && i < COUNT_OF(types); i++) {

@@ -16,6 +16,7 @@
  *   guard.c       argument guards                               dlpack_in.c   import from DLPack producers
  *   error.c       exceptions                                    park.c        Python references dropped without the GIL
  *   log.c         log callback                              scene.c       Stage: clones, relatives, world transforms
+ *   handle.c      Handle: what a stage hands out
  *
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
  * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
@@ -51,9 +52,9 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes of the buffer prot
 /* ---- module.c: what exists once ---------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyTypeObject *stage, *operation, *group, *managed, *buffer, *imported, *hold;
+  PyTypeObject *stage, *operation, *handle, *group, *managed, *buffer, *imported, *hold;
   struct { /* attribute and keyword names, interned */
-    PyObject *dlpack, *dlpack_device, *ensure_active, *handle, *raw, *dtype, *stream;
+    PyObject *dlpack, *dlpack_device, *raw, *dtype, *stream, *start_ordinal, *end_ordinal, *path_list;
   } name;
   PyObject* empty_tuple;
   PyObject* ask_versioned;   /* {"max_version": (1, 3)} */
@@ -105,7 +106,8 @@ bool guard_int64(PyObject* value, const char* name, int64_t* out);
 bool guard_timeout(PyObject* value, uint64_t* out);                  /* NULL = infinite */
 bool guard_handle(PyObject* value, const char* name, uint64_t* out); /* a number, or a wrapper that is still open */
 bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* out); /* borrows the bytes */
-bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out);
+bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out); /* NULL = UPSERT */
+bool guard_scope(PyObject* value, ovstage_scope_t* out);         /* NULL = ALL */
 bool guard_string(PyObject* value, const char* name, ovx_string_t* out); /* borrows the bytes */
 
 /* A tuple of what a list holds: a new reference, which no other code changes. `expected` completes "<name> must be ...";
@@ -254,15 +256,15 @@ PyObject* call_with_handle(PyObject* self, PyObject* handle, const char* name, c
 
 /* ---- read.c, map.c, dictionary.c, write.c: further methods of Stage ---------------------------------------------- */
 
-PyObject* stage_fetch_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_refresh_query(PyObject* object, PyObject* handle);
 PyObject* stage_query_path_list(PyObject* object, PyObject* path_list);
 PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
-PyObject* stage_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
-PyObject* stage_release_group(PyObject* object, PyObject* given);
-PyObject* stage_release_query(PyObject* self, PyObject* handle);
-PyObject* stage_release_read(PyObject* self, PyObject* handle);
+PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* stage_release_group(PyObject* object, PyObject* group);
+PyObject* stage_release_query(PyObject* self, PyObject* query);
+PyObject* stage_release_read(PyObject* self, PyObject* read);
 
 /* What the two fetches have in common. */
 typedef struct {
@@ -310,6 +312,35 @@ extern PyType_Spec operation_spec;
 
 /* An Operation from the answer of an enqueue. Takes `inputs` over, which may be NULL. */
 PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject* inputs);
+
+/* Methods of Operation that handles have too. */
+PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+/* ---- handle.c ---------------------------------------------------------------------------------------------------- */
+
+extern PyType_Spec handle_spec;
+
+/* A class of ovstage.handles, found at first use. */
+typedef struct {
+  const char* name;
+  PyObject* type;
+} handle_class;
+
+/* Call `_forgotten` of an object whose finaliser finds it still open: the subclass ends it, and says that somebody
+ * should have. Keeps a pending exception. */
+void forgotten(PyObject* object);
+
+/* What an enqueue reserved, as one of these. */
+PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
+
+/* The number of a Handle. False with INVALID_HANDLE set: it was ended, or never opened. */
+bool handle_number(PyObject* handle, uint64_t* out);
+
+/* End a handle, an object or its number, by an enqueue that takes nothing else: an Operation. An object is claimed
+ * first, so that it ends once, and reopened on a refusal. Takes `inputs` over, what to keep until it is done, or NULL. */
+typedef ovstage_enqueue_result_t (*end_function)(ovstage_instance_t*, uint64_t);
+PyObject* handle_end(PyObject* stage, PyObject* given, const char* name, const char* method, end_function end,
+                     PyObject* inputs);
 
 /* ---- group.c ----------------------------------------------------------------------------------------------------- */
 

@@ -132,7 +132,7 @@ static PyObject* raise_own(Operation* self, int64_t code) {
   return raise_stage_error_text(code, Py_NewRef(self->text));
 }
 
-static PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"wait", 1, 0, {"timeout"}, {0}};
   Operation* self = (Operation*)object;
   PyObject* slots[1];

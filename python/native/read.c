@@ -140,32 +140,58 @@ PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t
                        (unsigned long long)call.result.all_handle);
 }
 
-PyObject* stage_release_query(PyObject* self, PyObject* handle) {
-  return call_with_handle(self, handle, "query", "release_query", ovstage_release_query);
+/* The operation keeps the path list that the query was made from, as the query does. */
+PyObject* stage_release_query(PyObject* self, PyObject* query) {
+  PyObject* list = PyObject_TypeCheck(query, native.handle) ? PyObject_GetAttr(query, native.name.path_list) : NULL;
+  if (!list) PyErr_Clear();
+  return handle_end(self, query, "query", "release_query", ovstage_release_query, list);
 }
 
 /* ---- Reads ------------------------------------------------------------------------------------------------------- */
 
-PyObject* stage_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+/* The fields are judged anew: they may have been assigned since the range was made. */
+static bool guard_range(PyObject* value, ovstage_ordinal_range_t* out) {
+  static PyObject* class;
+  if (!package_attribute(&class, "ovstage.values", "OrdinalRange")) return false;
+  int matches = PyObject_IsInstance(value, class);
+  if (matches < 0) return false;
+  if (!matches) {
+    PyErr_Format(PyExc_TypeError, "ordinal_range must be an OrdinalRange, got %R", value);
+    return false;
+  }
+  PyObject* end = PyObject_GetAttr(value, native.name.end_ordinal);
+  PyObject* start = end ? PyObject_GetAttr(value, native.name.start_ordinal) : NULL;
+  *out = (ovstage_ordinal_range_t){.has_start_ordinal = start != Py_None};
+  bool good = start && guard_uint64(end, "end_ordinal", &out->end_ordinal) &&
+              (start == Py_None || guard_uint64(start, "start_ordinal", &out->start_ordinal));
+  Py_XDECREF(end);
+  Py_XDECREF(start);
+  if (!good || out->start_ordinal <= out->end_ordinal) return good;
+  PyErr_Format(PyExc_ValueError, "start_ordinal %llu must not exceed end_ordinal %llu",
+               (unsigned long long)out->start_ordinal, (unsigned long long)out->end_ordinal);
+  return false;
+}
+
+PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"read_attributes", 3, 3, {"query", "attrs", "ordinal_range"}, {0}};
+  static handle_class class = {"Read", NULL};
   Stage* self = (Stage*)object;
+  PyObject* slots[3];
   uint64_t query;
   words tokens;
-  ovstage_ordinal_range_t range = {0};
-  if (!check_argument_count("_read", nargs, 4, 4) || !words_open(&tokens, args[1], "attrs", "", 64)) return NULL;
-  if (!tokens.count) {
-    words_close(&tokens);
-    PyErr_SetString(PyExc_ValueError, "attrs must not be empty: name the attributes to read by their tokens");
+  ovstage_ordinal_range_t range;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[2], &range) ||
+      !words_open(&tokens, slots[1], "attrs", "", 64)) {
     return NULL;
   }
   PyObject* answer = NULL;
-  range.has_start_ordinal = args[2] != Py_None;
-  if (guard_handle(args[0], "query", &query) &&
-      (!range.has_start_ordinal || guard_uint64(args[2], "start_ordinal", &range.start_ordinal)) &&
-      guard_uint64(args[3], "end_ordinal", &range.end_ordinal) && stage_begin(self, "read_attributes")) {
+  if (!tokens.count) {
+    PyErr_SetString(PyExc_ValueError, "attrs must not be empty: name the attributes to read by their tokens");
+  } else if (guard_handle(slots[0], "query", &query) && stage_begin(self, "read_attributes")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
     WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, tokens.data, tokens.count, range, &handle));
-    answer = reserved(self, result, handle);
+    answer = handle_new(&class, self, result, handle);
   }
   words_close(&tokens);
   return answer;
@@ -198,23 +224,27 @@ static ovstage_api_status_t attempt_fetch_read(void* closure, uint64_t timeout) 
   return status;
 }
 
-PyObject* stage_fetch_read(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"fetch_read_next", 2, 1, {"read", "timeout"}, {0}};
+  static PyObject* class;
   Stage* self = (Stage*)object;
+  PyObject* slots[2];
   fetch_call call = {.stage = self};
   uint64_t timeout;
-  if (!check_argument_count("_fetch_read", nargs, 3, 3) || !guard_handle(args[0], "read", &call.handle) ||
-      !guard_timeout(args[1], &timeout) || !check_group_class(args[2]) || !stage_begin(self, "fetch_read_next")) {
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "read", &call.handle) ||
+      !guard_timeout(slots[1], &timeout) || !package_attribute(&class, "ovstage.groups", "ReadGroup") ||
+      !stage_begin(self, "fetch_read_next")) {
     return NULL;
   }
   ovstage_api_status_t status;
   if (!wait_in_slices(attempt_fetch_read, &call, timeout, &status)) return NULL;
   if (status == OVSTAGE_ERROR_END_OF_ITERATION) return Py_NewRef(Py_None);
   if (status != OVSTAGE_OK) return raise_library_error(status);
-  return group_of_read(self, (PyTypeObject*)args[2], &call.group.read, call.held);
+  return group_of_read(self, (PyTypeObject*)class, &call.group.read, call.held);
 }
 
-PyObject* stage_release_read(PyObject* self, PyObject* handle) {
-  return call_with_handle(self, handle, "read", "release_read", ovstage_release_read);
+PyObject* stage_release_read(PyObject* self, PyObject* read) {
+  return handle_end(self, read, "read", "release_read", ovstage_release_read, NULL);
 }
 
 bool check_group_class(PyObject* class) {

@@ -273,49 +273,57 @@ static PyObject* stage_op_status(PyObject* object, PyObject* op_id) {
 
 /* ---- Floors ------------------------------------------------------------------------------------------------------ */
 
-static PyObject* stage_advance(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* args, Py_ssize_t nargs,
+                                           PyObject* kwnames) {
+  static signature sig = {"advance_write_floor", 3, 1, {"ordinal", "scope", "attributes"}, {0}};
   Stage* self = (Stage*)object;
+  PyObject* slots[3];
   ovstage_write_floor_desc_t desc = {0};
-  int32_t scope;
-  words tokens;
-  if (!check_argument_count("_advance", nargs, 3, 3) || !guard_uint64(args[0], "ordinal", &desc.ordinal) ||
-      !guard_int32(args[1], "scope", &scope) || !words_open(&tokens, args[2], "attributes", "", 64)) {
+  words tokens = {0};
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "ordinal", &desc.ordinal) ||
+      !guard_scope(slots[1], &desc.scope) ||
+      (slots[2] && slots[2] != Py_None && !words_open(&tokens, slots[2], "attributes", "", 64))) {
     return NULL;
   }
   PyObject* answer = NULL;
   if (stage_begin(self, "advance_write_floor")) {
-    desc.scope = (ovstage_scope_t)scope;
     desc.attributes = tokens.count ? tokens.data : NULL;
     desc.attribute_count = tokens.count;
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = ovstage_advance_write_floor(self->instance, &desc));
-    answer = enqueued(self, result);
+    answer = operation_new(self, result, NULL);
   }
   words_close(&tokens);
   return answer;
 }
 
-static PyObject* stage_attribute_floor(PyObject* object, PyObject* attribute) {
+static handle_class ordinal_query = {"OrdinalQuery", NULL};
+
+static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* const* args, Py_ssize_t nargs,
+                                                 PyObject* kwnames) {
+  static signature sig = {"get_attribute_write_floor", 1, 0, {"attribute"}, {0}};
   Stage* self = (Stage*)object;
+  PyObject* slots[1];
   ovx_string_or_token_t name = {0};
-  if ((attribute != Py_None && !guard_attribute(attribute, "attribute", &name)) ||
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) ||
+      (slots[0] && slots[0] != Py_None && !guard_attribute(slots[0], "attribute", &name)) ||
       !stage_begin(self, "get_attribute_write_floor")) {
     return NULL;
   }
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &handle));
-  return reserved(self, result, handle);
+  return handle_new(&ordinal_query, self, result, handle);
 }
 
-static PyObject* stage_oldest(PyObject* object, PyObject* unused) {
+static PyObject* stage_get_oldest_preserved_ordinal(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
   if (!stage_begin(self, "get_oldest_preserved_ordinal")) return NULL;
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_oldest_preserved_ordinal(self->instance, &handle));
-  return reserved(self, result, handle);
+  return handle_new(&ordinal_query, self, result, handle);
 }
 
 typedef struct {
@@ -329,7 +337,7 @@ static ovstage_api_status_t attempt_ordinal(void* closure, uint64_t timeout) {
 }
 
 static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  static signature sig = {"_fetch_ordinal", 2, 1, {"handle", "timeout"}, {0}};
+  static signature sig = {"fetch_ordinal", 2, 1, {"ordinal_query", "timeout"}, {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[2];
   ordinal_call call = {self->instance, 0, 0};
@@ -343,8 +351,8 @@ static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py
   return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(call.ordinal) : raise_library_error(status);
 }
 
-static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* handle) {
-  return call_with_handle(self, handle, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query);
+static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* query) {
+  return handle_end(self, query, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query, NULL);
 }
 
 /* ---- Deletes ------------------------------------------------------------------------------------------------------ */
@@ -460,14 +468,19 @@ static PyMethodDef stage_methods[] = {
      "Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."},
     {"_delete", FAST(stage_delete), "_delete($self, query, attributes, ordinal, /)\n--\n\n(status, op)"},
 
-    {"_advance", FAST(stage_advance), "_advance($self, ordinal, scope, tokens, /)\n--\n\n(status, op)"},
-    {"_attribute_floor", stage_attribute_floor, METH_O,
-     "_attribute_floor($self, attribute, /)\n--\n\n(status, op, handle); None asks for the global floor."},
-    {"_oldest", stage_oldest, METH_NOARGS, "_oldest($self)\n--\n\n(status, op, handle)"},
-    {"_fetch_ordinal", FAST_KEYWORDS(stage_fetch_ordinal),
-     "_fetch_ordinal($self, handle, timeout=18446744073709551615)\n--\n\nThe answer of an ordinal query."},
-    {"_release_ordinal_query", stage_release_ordinal_query, METH_O,
-     "_release_ordinal_query($self, handle, /)\n--\n\n(status, op)"},
+    {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor),
+     "advance_write_floor($self, ordinal, scope=0, attributes=None)\n--\n\n"
+     "Seal everything at or below `ordinal`, after the writes that reach it. Never lowers a floor."},
+    {"get_attribute_write_floor", FAST_KEYWORDS(stage_get_attribute_write_floor),
+     "get_attribute_write_floor($self, attribute=None)\n--\n\nAsk for the floor of an attribute, or for the global "
+     "one."},
+    {"get_oldest_preserved_ordinal", stage_get_oldest_preserved_ordinal, METH_NOARGS,
+     "get_oldest_preserved_ordinal($self)\n--\n\n"
+     "Ask for the oldest ordinal from which ranges select exactly what changed; 0 until changes were merged."},
+    {"fetch_ordinal", FAST_KEYWORDS(stage_fetch_ordinal),
+     "fetch_ordinal($self, ordinal_query, timeout=18446744073709551615)\n--\n\nThe answer of an ordinal query."},
+    {"release_ordinal_query", stage_release_ordinal_query, METH_O,
+     "release_ordinal_query($self, ordinal_query, /)\n--\n\nLet an ordinal query go."},
 
     {"_query_path_list", stage_query_path_list, METH_O, "_query_path_list($self, path_list, /)\n--\n\nA query handle."},
     {"_query", FAST(stage_query),
@@ -477,13 +490,26 @@ static PyMethodDef stage_methods[] = {
     {"_query_result", FAST_KEYWORDS(stage_query_result),
      "_query_result($self, query, timeout=18446744073709551615)\n--\n\n(attribute tokens, total prim count, all "
      "handle)"},
-    {"_release_query", stage_release_query, METH_O, "_release_query($self, query, /)\n--\n\n(status, op)"},
+    {"release_query", stage_release_query, METH_O,
+     "release_query($self, query, /)\n--\n\nLet a query go, after the operations that use it."},
 
-    {"_read", FAST(stage_read), "_read($self, query, tokens, start, end, /)\n--\n\n(status, op, handle)"},
-    {"_fetch_read", FAST(stage_fetch_read),
-     "_fetch_read($self, read, timeout, cls, /)\n--\n\nThe next group as a cls; None after the last."},
-    {"_release_read", stage_release_read, METH_O, "_release_read($self, read, /)\n--\n\n(status, op)"},
-    {"_release_group", stage_release_group, METH_O, "_release_group($self, group, /)\n--\n\nGive a read group back."},
+    {"read_attributes", FAST_KEYWORDS(stage_read_attributes),
+     "read_attributes($self, query, attrs, ordinal_range)\n--\n\n"
+     "Open a snapshot of sealed values, or of what changed in a range.\n\n"
+     "An attribute that no queried prim has contributes no group. A prim that has been written at or below the end of "
+     "the range, but has no sealed value yet, fails the read with WRITE_FLOOR_VIOLATION. Neither the read nor its "
+     "groups keep writers from writing.\n\n"
+     "OrdinalRange.between selects the prims that changed in it and serves their values as of its end; those that lost "
+     "the attribute come in groups with is_delete and no tensors. A prim that changed again after the end is "
+     "OUT_OF_RANGE: end the range at the write floor."},
+    {"fetch_read_next", FAST_KEYWORDS(stage_fetch_read_next),
+     "fetch_read_next($self, read, timeout=18446744073709551615)\n--\n\nThe next group of a read, None after the "
+     "last."},
+    {"release_read", stage_release_read, METH_O,
+     "release_read($self, read, /)\n--\n\nLet a read go. Its groups stay valid."},
+    {"release_group", stage_release_group, METH_O,
+     "release_group($self, group, /)\n--\n\n"
+     "Give a ReadGroup back, or any object that has the structure of one as raw. Answers at once."},
 
     {"_map", FAST(stage_map),
      "_map($self, query, attribute, ordinal, prim_mode, dtype, semantic, element_sizes, initial, group_rows, /)\n--\n\n"

@@ -179,7 +179,7 @@ class ReadGroup(_Group):
         """Give the group back. Arrays and exports made from it stay valid; a second release is ``INVALID_HANDLE``."""
         if self.stage is None:
             raise OvstageError(ErrorCode.INVALID_HANDLE, "this ReadGroup has no Stage; use Stage.release_group(group)")
-        self.stage._release_group(self)
+        self.stage.release_group(self)
 
     def __enter__(self) -> Self:
         return self
@@ -193,11 +193,11 @@ class ReadGroup(_Group):
             if error is None:
                 raise
 
-    def __del__(self) -> None:
-        if self.released or self.stage is None or not self.stage._usable:
-            return
+    def _forgotten(self) -> None:
+        """What the finaliser of a group that was not released does."""
+        assert self.stage is not None
         try:
-            self.stage._release_group(self)
+            self.stage.release_group(self)
         except OvstageError:
             return
         leak.warn(f"ReadGroup of attribute {self.attribute} was garbage-collected without release()")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from ovstage import guard, leak, tables
 from ovstage._load import native
 from ovstage.columns import Column, column
-from ovstage.errors import ErrorCode, OvstageError
+from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup, ReadGroup
 from ovstage.guard import TIMEOUT_INFINITE
 from ovstage.values import HierarchyResult, QueryResult
@@ -30,27 +30,16 @@ else:
 __all__ = ["Hierarchy", "Map", "Operation", "OrdinalQuery", "Query", "Read"]
 
 
-class Handle:
+class Handle(native.Handle):
     """A numbered native object, the stage it belongs to, and the operation that opens it."""
 
     _ended = "released"
     _ending = "release()"
 
-    def __init__(self, stage: Stage, handle: int, op: Operation | None) -> None:
-        self.handle = handle
-        self.op = op
-        self._stage = stage
-        self._open = [None]  # one token; popping it is atomic, so that only one thread can end the handle
+    if TYPE_CHECKING:
 
-    def wait(self, timeout: int = TIMEOUT_INFINITE) -> None:
-        """Wait until the handle is open, and raise ``OvstageError`` when that failed. Waiting first is optional."""
-        if self.op is None:
-            guard.timeout(timeout)
-        else:
-            self.op.wait(timeout)
-
-    def __int__(self) -> int:
-        return self.handle
+        @property
+        def _stage(self) -> Stage: ...
 
     def __enter__(self) -> Self:
         return self
@@ -64,11 +53,8 @@ class Handle:
             if error is None:
                 raise
 
-    def __del__(self) -> None:
-        if not getattr(self, "_open", None) or not self.handle:
-            return
-        if not self._stage._usable:
-            return
+    def _forgotten(self) -> None:
+        """What the finaliser of a handle that is still open does."""
         try:
             self._drop()
         except OvstageError:
@@ -77,26 +63,6 @@ class Handle:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise guard.uncopied(self)  # two objects would each release the one native handle
-
-    def _ensure_active(self) -> None:
-        """Raise unless the handle can be used; the stage calls it on every handle it is given."""
-        if not self._open:
-            raise OvstageError(ErrorCode.INVALID_HANDLE, f"{type(self).__name__} {self.handle} has been {self._ended}")
-        if not self.handle:
-            reason = self.op.error_message() if self.op is not None else ""
-            raise OvstageError(ErrorCode.INVALID_HANDLE, f"{type(self).__name__} was never opened: {reason}")
-
-    def _claim(self) -> None:
-        """Take the handle out of use, before the native call that ends it."""
-        self._ensure_active()
-        try:
-            self._open.pop()
-        except IndexError:
-            self._ensure_active()
-
-    def _reopen(self) -> None:
-        """Undo a claim, because the native call was refused."""
-        self._open.append(None)
 
     def _end(self) -> Operation:
         raise NotImplementedError

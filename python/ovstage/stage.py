@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from ovstage import guard
 from ovstage._load import native
 from ovstage.columns import Column
 from ovstage.dictionary import References
 from ovstage.dlpack import DLDataType
-from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode, Scope
+from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode
 from ovstage.errors import OvstageError
-from ovstage.groups import MapGroup, ReadGroup
+from ovstage.groups import MapGroup
 from ovstage.guard import TIMEOUT_INFINITE
-from ovstage.handles import Handle, Hierarchy, Map, Operation, OrdinalQuery, Query, Read
+from ovstage.handles import Handle, Hierarchy, Map, Operation, Query, Read
 from ovstage.values import (
     Filter,
     HierarchyComputationModelDesc,
@@ -53,11 +53,11 @@ class Stage(native.Stage):
     ``fetch_`` calls and ``query_from_path_list`` raise ``OvstageError`` themselves. After ``destroy()`` every call
     raises ``OvstageError`` with code ``INVALID_HANDLE``.
 
-    ``write_attribute`` and ``write_attributes`` come from the extension: arrays go straight from the caller to the
-    column. Payloads are NumPy arrays, DLPack producers or ``DLTensor``s; a list means one tensor per data row of an
-    array column. Fixed-size columns take one row per prim, ``(N, 3)`` or ``(N,)`` with three lanes. The returned
-    ``Operation`` keeps the payload alive until it is done. With ``transfer=True`` the payload's own memory may become
-    the column: the caller promises not to write to it any more.
+    Writes, reads and floors come from the extension, which takes their arguments straight to the library. Payloads of
+    writes are NumPy arrays, DLPack producers or ``DLTensor``s; a list means one tensor per data row of an array column.
+    Fixed-size columns take one row per prim, ``(N, 3)`` or ``(N,)`` with three lanes. The returned ``Operation`` keeps
+    the payload alive until it is done. With ``transfer=True`` the payload's own memory may become the column: the
+    caller promises not to write to it any more.
     """
 
     _configured = False
@@ -142,26 +142,7 @@ class Stage(native.Stage):
         """Ask the filter of a query again; see ``Query.refresh``."""
         return self._operation(self._refresh_query(query))
 
-    def release_query(self, query: Query | int) -> Operation:
-        """Let a query go, after the operations that use it."""
-        return self._end(query, self._release_query, keepalive=getattr(query, "_path_list", None))
-
     # --- reads ---
-
-    def read_attributes(self, query: Query | int, attrs: Sequence[int], ordinal_range: OrdinalRange) -> Read:
-        """Open a snapshot of sealed values, or of what changed in a range.
-
-        An attribute that no queried prim has contributes no group. A prim that has been written at or below the end of
-        the range, but has no sealed value yet, fails the read with ``WRITE_FLOOR_VIOLATION``. Neither the read nor its
-        groups keep writers from writing.
-
-        ``OrdinalRange.between`` selects the prims that changed in it and serves their values as of its end; those that
-        lost the attribute come in groups with ``is_delete`` and no tensors. A prim that changed again after the end is
-        ``OUT_OF_RANGE``: end the range at the write floor.
-        """
-        if not isinstance(ordinal_range, OrdinalRange):
-            raise TypeError(f"ordinal_range must be an OrdinalRange, got {ordinal_range!r}")
-        return self._reserved(Read, self._read(query, attrs, *ordinal_range.bounds()))
 
     def read(
         self, query: Query | int, attrs: Sequence[int | str], ordinal: int | OrdinalRange | None = None
@@ -226,18 +207,6 @@ class Stage(native.Stage):
             with self.get_attribute_write_floor(attribute) as floor:
                 floors.append(floor.fetch())
         return min(floors, default=0)
-
-    def fetch_read_next(self, read: Read | int, timeout: int = TIMEOUT_INFINITE) -> ReadGroup | None:
-        """The next group of a read, ``None`` after the last."""
-        return self._fetch_read(read, timeout, ReadGroup)
-
-    def release_group(self, group: Any) -> None:
-        """Give a ``ReadGroup`` back, or any object that has the structure of one as ``raw``. Answers at once."""
-        self._release_group(group)
-
-    def release_read(self, read: Read | int) -> Operation:
-        """Let a read go. Its groups stay valid."""
-        return self._end(read, self._release_read)
 
     # --- deletes and clones ---
 
@@ -324,31 +293,6 @@ class Stage(native.Stage):
         how = guard.choice(commit, _COMMIT, "commit")
         return self._end(mapping, self._unmap, *_sync(cuda_stream, cuda_event), how)
 
-    # --- floors and ordinals ---
-
-    def advance_write_floor(
-        self, ordinal: int, scope: Scope | int = Scope.ALL, attributes: Sequence[int] | None = None
-    ) -> Operation:
-        """Seal everything at or below ``ordinal``, after the writes that reach it. Never lowers a floor."""
-        which = guard.member(scope, Scope, "scope")
-        return self._operation(self._advance(ordinal, which, attributes if attributes is not None else ()))
-
-    def get_oldest_preserved_ordinal(self) -> OrdinalQuery:
-        """Ask for the oldest ordinal from which ranges select exactly what changed; 0 until changes were merged."""
-        return self._reserved(OrdinalQuery, self._oldest())
-
-    def get_attribute_write_floor(self, attribute: int | str | None = None) -> OrdinalQuery:
-        """Ask for the floor of an attribute, or for the global one."""
-        return self._reserved(OrdinalQuery, self._attribute_floor(attribute))
-
-    def fetch_ordinal(self, ordinal_query: OrdinalQuery | int, timeout: int = TIMEOUT_INFINITE) -> int:
-        """The answer of an ordinal query."""
-        return self._fetch_ordinal(ordinal_query, timeout)
-
-    def release_ordinal_query(self, ordinal_query: OrdinalQuery | int) -> Operation:
-        """Let an ordinal query go."""
-        return self._end(ordinal_query, self._release_ordinal_query)
-
     # --- operations ---
 
     def wait_op_raw(self, op_id: int, timeout: int = TIMEOUT_INFINITE) -> int:
@@ -413,23 +357,20 @@ class Stage(native.Stage):
 
     # --- from native answers to objects ---
 
-    def _operation(self, answer: tuple[int, int], keepalive: object = None) -> Operation:
-        status, op = answer
-        return Operation(self, status, op, keepalive)
+    def _operation(self, answer: tuple[int, int]) -> Operation:
+        return Operation(self, *answer)
 
     def _reserved(self, kind: type[Kind], answer: tuple[int, int, int]) -> Kind:
         status, op, handle = answer
         return kind(self, handle, Operation(self, status, op))
 
-    def _end(
-        self, ended: Handle | int, call: Callable[..., tuple[int, int]], *details: int, keepalive: object = None
-    ) -> Operation:
+    def _end(self, ended: Handle | int, call: Callable[..., tuple[int, int]], *details: int) -> Operation:
         """End a handle natively. An object is claimed first, so that it ends once, and reopened on a refusal."""
         if not isinstance(ended, Handle):
-            return self._operation(call(ended, *details), keepalive)
+            return self._operation(call(ended, *details))
         ended._claim()
         try:
-            op = self._operation(call(ended.handle, *details), keepalive)
+            op = self._operation(call(ended.handle, *details))
         except BaseException:
             ended._reopen()
             raise

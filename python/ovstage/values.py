@@ -60,7 +60,7 @@ class OrdinalRange:
     @classmethod
     def latest(cls, end_ordinal: int) -> OrdinalRange:
         """The newest sealed value of each key at or below ``end_ordinal``."""
-        return cls(guard.ordinal(end_ordinal, "end_ordinal"))
+        return cls(guard.uint64(end_ordinal, "end_ordinal"))
 
     @classmethod
     def between(cls, start_ordinal: int, end_ordinal: int) -> OrdinalRange:

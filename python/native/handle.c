@@ -1,0 +1,218 @@
+/*
+ * handle.c - Handle: a numbered native object, the stage it belongs to, and the operation that opens it.
+ *
+ * The base of Query, Read, Map and the others. A handle is open until its end is claimed. Claims are made under the
+ * GIL, so that of two threads that end a handle one is refused.
+ */
+#include "native.h"
+
+typedef struct {
+  PyObject_HEAD Stage* stage; /* NULL before __init__ */
+  PyObject* op;               /* an Operation, or NULL: it was open at once */
+  uint64_t number;            /* 0: it was refused */
+  bool open;
+} Handle;
+
+static bool is_handle(PyObject* object) { return PyObject_TypeCheck(object, native.handle); }
+
+static Handle* opened(Handle* self, Stage* stage, uint64_t number, PyObject* op) {
+  self->stage = (Stage*)Py_NewRef((PyObject*)stage);
+  self->op = op;
+  self->number = number;
+  self->open = true;
+  return self;
+}
+
+PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number) {
+  PyObject* type = package_attribute(&class->type, "ovstage.handles", class->name);
+  Handle* self = type ? (Handle*)new_object((PyTypeObject*)type) : NULL;
+  PyObject* op = self ? operation_new(stage, answer, NULL) : NULL;
+  if (op) return (PyObject*)opened(self, stage, answer.status == OVSTAGE_OK ? number : 0, op);
+  Py_XDECREF((PyObject*)self);
+  return NULL;
+}
+
+static int handle_init(PyObject* object, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"stage", "handle", "op", NULL};
+  Handle* self = (Handle*)object;
+  PyObject *stage, *handle, *op;
+  uint64_t number;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO:Handle", names, native.stage, &stage, &handle, &op) ||
+      !guard_uint64(handle, "handle", &number)) {
+    return -1;
+  }
+  if (op != Py_None && !PyObject_TypeCheck(op, native.operation)) {
+    PyErr_Format(PyExc_TypeError, "op must be an Operation or None, got %R", op);
+    return -1;
+  }
+  if (self->stage) {
+    PyErr_SetString(PyExc_RuntimeError, "a handle cannot be initialised twice");
+    return -1;
+  }
+  opened(self, (Stage*)stage, number, op == Py_None ? NULL : Py_NewRef(op));
+  return 0;
+}
+
+/* ---- Open or not ------------------------------------------------------------------------------------------------- */
+
+/* False with INVALID_HANDLE set: it was ended, or never opened. */
+static bool active(Handle* self) {
+  if (self->open && self->number) return true;
+  PyObject* name = PyType_GetName(Py_TYPE((PyObject*)self));
+  PyObject* how = self->open ? NULL : PyObject_GetAttrString((PyObject*)self, "_ended");
+  PyObject* why = self->open && self->op ? PyObject_CallMethod(self->op, "error_message", NULL) : NULL;
+  if (name && how) {
+    raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "%U %llu has been %S", name, (unsigned long long)self->number, how);
+  } else if (name && !PyErr_Occurred()) {
+    raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "%U was never opened: %V", name, why, "");
+  }
+  Py_XDECREF(name);
+  Py_XDECREF(how);
+  Py_XDECREF(why);
+  return false;
+}
+
+bool handle_number(PyObject* object, uint64_t* out) {
+  *out = ((Handle*)object)->number;
+  return active((Handle*)object);
+}
+
+static bool claim(Handle* self) {
+  if (!active(self)) return false;
+  self->open = false;
+  return true;
+}
+
+PyObject* handle_end(PyObject* stage, PyObject* given, const char* name, const char* method, end_function end,
+                     PyObject* inputs) {
+  Stage* self = (Stage*)stage;
+  uint64_t number;
+  Handle* handle = is_handle(given) ? (Handle*)given : NULL;
+  if (!guard_handle(given, name, &number) || !stage_begin(self, method) || (handle && !claim(handle))) {
+    Py_XDECREF(inputs);
+    return NULL;
+  }
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = end(self->instance, number));
+  if (handle && result.status != OVSTAGE_OK) handle->open = true;
+  return operation_new(self, result, inputs);
+}
+
+static PyObject* handle_claim(PyObject* self, PyObject* unused) {
+  (void)unused;
+  return claim((Handle*)self) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject* handle_reopen(PyObject* self, PyObject* unused) {
+  (void)unused;
+  ((Handle*)self)->open = true;
+  return Py_NewRef(Py_None);
+}
+
+static PyObject* handle_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"wait", 1, 0, {"timeout"}, {0}};
+  Handle* self = (Handle*)object;
+  PyObject* slots[1];
+  uint64_t timeout;
+  if (self->op) return operation_wait(self->op, args, nargs, kwnames);
+  return sort_arguments(&sig, args, nargs, kwnames, slots) && guard_timeout(slots[0], &timeout) ? Py_NewRef(Py_None)
+                                                                                                 : NULL;
+}
+
+/* ---- Death ------------------------------------------------------------------------------------------------------- */
+
+void forgotten(PyObject* object) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* answer = PyObject_CallMethod(object, "_forgotten", NULL);
+  if (!answer) PyErr_WriteUnraisable(object);
+  Py_XDECREF(answer);
+  PyErr_Restore(type, value, traceback);
+}
+
+static void handle_finalize(PyObject* object) {
+  Handle* self = (Handle*)object;
+  if (!self->open || !self->number || !self->stage || !self->stage->alive || native.forked) return;
+  forgotten(object);
+}
+
+static int handle_traverse(PyObject* object, visitproc visit, void* arg) {
+  Handle* self = (Handle*)object;
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->stage);
+  Py_VISIT(self->op);
+  return 0;
+}
+
+static void handle_dealloc(PyObject* object) {
+  Handle* self = (Handle*)object;
+  PyObject_GC_UnTrack(object);
+  Py_XDECREF(self->op);
+  Py_XDECREF((PyObject*)self->stage);
+  free_object(object);
+}
+
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
+
+static PyObject* handle_int(PyObject* self) { return PyLong_FromUnsignedLongLong(((Handle*)self)->number); }
+
+static PyObject* handle_handle(PyObject* self, void* unused) {
+  (void)unused;
+  return handle_int(self);
+}
+
+static PyObject* handle_op(PyObject* self, void* unused) {
+  (void)unused;
+  PyObject* op = ((Handle*)self)->op;
+  return Py_NewRef(op ? op : Py_None);
+}
+
+static PyObject* handle_stage(PyObject* self, void* unused) {
+  (void)unused;
+  Stage* stage = ((Handle*)self)->stage;
+  return Py_NewRef(stage ? (PyObject*)stage : Py_None);
+}
+
+static PyObject* handle_open(PyObject* self, void* unused) {
+  (void)unused;
+  return PyBool_FromLong(((Handle*)self)->open);
+}
+
+static PyMethodDef handle_methods[] = {
+    {"wait", FAST_KEYWORDS(handle_wait),
+     "wait($self, timeout=18446744073709551615)\n--\n\n"
+     "Wait until the handle is open, and raise OvstageError when that failed. Waiting first is optional."},
+    {"_claim", handle_claim, METH_NOARGS,
+     "_claim($self)\n--\n\nTake the handle out of use, before the native call that ends it; INVALID_HANDLE if it is."},
+    {"_reopen", handle_reopen, METH_NOARGS,
+     "_reopen($self)\n--\n\nUndo a claim, because the native call was refused."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef handle_getset[] = {
+    {"handle", handle_handle, NULL, "The stage's number for it; 0 if it was refused.", NULL},
+    {"op", handle_op, NULL, "The Operation that opens it; None where it was open at once.", NULL},
+    {"_stage", handle_stage, NULL, "The stage it belongs to.", NULL},
+    {"_open", handle_open, NULL, "Whether its end has not been claimed.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot handle_slots[] = {
+    {Py_tp_doc, "Handle(stage, handle, op)\n--\n\nA numbered native object, and the operation that opens it."},
+    {Py_tp_init, handle_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, handle_dealloc},
+    {Py_tp_finalize, handle_finalize},
+    {Py_tp_traverse, handle_traverse},
+    {Py_tp_methods, handle_methods},
+    {Py_tp_getset, handle_getset},
+    {Py_nb_int, handle_int},
+    {0, NULL},
+};
+
+PyType_Spec handle_spec = {
+    .name = "ovstage._native.Handle",
+    .basicsize = sizeof(Handle),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = handle_slots,
+};
