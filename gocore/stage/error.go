@@ -45,6 +45,9 @@ func errorf(code Code, format string, args ...any) *Error {
 
 // wrap turns an error of a lower room into one of ours, with what was being done in front.
 func wrap(err error, format string, args ...any) *Error {
+	if own := (*Error)(nil); errors.As(err, &own) {
+		return own
+	}
 	code := InvalidArgument
 	var memoryError *memory.OutOfMemory
 	switch {

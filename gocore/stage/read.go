@@ -88,71 +88,105 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 	return rid, s.succeed(), nil
 }
 
-// snapshot adds the groups of one attribute.
-func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) *Error {
+// part is a column of an attribute that a read looks at.
+type part struct {
+	query     query.Query
+	attribute *attribute
+	column    *bound
+	binding   *query.Binding
+	floor     uint64 // of the attribute
+
+	// As of the end of the read: the column's newest sealed state, or, if it keeps history, an older one, and the generation
+	// of the attribute's layout.
+	state      column.Snapshot
+	generation uint64
+}
+
+// parts calls a function for each column of an attribute. What the floor has passed but could not be folded for want of
+// memory is folded first.
+func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func(*part) error) *Error {
 	a := s.attributes[name]
 	if a == nil || q.Prims.Len() == 0 {
 		return nil
 	}
-	floor, generation, err := s.settle(a)
-	if err != nil {
-		return err
+	p := part{query: q, attribute: a, floor: s.floorOf(a)}
+	for _, c := range a.columns {
+		if err := c.Seal(p.floor); err != nil {
+			return wrap(err, "attribute %q", s.quoted(name))
+		}
+		p.generation += c.At(end).Generation()
 	}
 	for _, c := range a.columns {
+		p.column, p.state = c, c.At(end)
 		b, err := c.bindings.Of(c.Column, q.Prims)
+		if err == nil {
+			p.binding = b
+			err = visit(&p)
+		}
 		if err != nil {
-			return wrap(err, "attribute %q", s.quoted(name))
-		}
-		plan, err := b.Plan(c.Column)
-		if err != nil {
-			return wrap(err, "attribute %q", s.quoted(name))
-		}
-		if row, at, found := c.FirstUnsealed(a.unserved(c, plan.Pending), r.End); found {
-			return errorf(WriteFloorViolation,
-				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
-				s.quoted(name), s.path(s.dict.PathAt(c.Path(row))), at, floor)
-		}
-		if err := s.serve(to, q, a, c, b, plan, r.End, floor, generation); err != nil {
 			return wrap(err, "attribute %q", s.quoted(name))
 		}
 	}
 	return nil
 }
 
-// serve adds the group of one column: from its newest sealed state, or, if the column keeps history and an older one is
-// asked for, from that.
-func (s *Stage) serve(to *read, q query.Query, a *attribute, c *bound, b *query.Binding, plan *query.Plan, end, floor, generation uint64) error {
-	state := c.At(end)
-	if state != c.Sealed() {
-		older, err := b.PlanOf(state)
+// snapshot adds the groups of one attribute.
+func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) *Error {
+	return s.parts(q, name, r.End, func(p *part) error {
+		plan, err := p.binding.Plan(p.column.Column)
 		if err != nil {
 			return err
 		}
-		defer older.Release()
-		plan, generation = older, generation-c.Sealed().Generation()+state.Generation()
-	}
+		if row, at, found := p.column.FirstUnsealed(p.attribute.unserved(p.column, plan.Pending), r.End); found {
+			return errorf(WriteFloorViolation,
+				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
+				s.quoted(name), s.path(s.dict.PathAt(p.column.Path(row))), at, p.floor)
+		}
+		if p.state != p.column.Sealed() {
+			if plan, err = p.binding.PlanOf(p.state); err != nil {
+				return err
+			}
+			defer plan.Release()
+		}
+		return s.serve(to, p, plan, p.state.Ordinal())
+	})
+}
+
+// serve adds the group of what a plan covers, if it covers anything.
+func (s *Stage) serve(to *read, p *part, plan *query.Plan, ordinal uint64) error {
 	if plan.Count == 0 {
 		return nil
 	}
-	g, err := s.group(q, a, c, state, plan, floor, generation)
-	if err != nil {
-		return err
+	var spans memory.Block
+	if p.column.Schema().Array {
+		var err error
+		if spans, err = spansOf(p.state, plan.Rows); err != nil {
+			return err
+		}
+	}
+	g := s.named(p, plan, ordinal)
+	g.Count = g.PrimCount
+	switch start, dense := plan.Rows.Interval(); {
+	case g.Array:
+		g.Data, g.Spans, g.Rows = p.state.Arena().Retain(), spans, plan.Count
+	case dense:
+		g.Data, g.DataOffset, g.Rows = p.state.Block().Retain(), start*p.column.Width(), plan.Count
+	default:
+		g.Data, g.Rows, g.DataMap = p.state.Block().Retain(), p.state.Extent(), plan.Rows.Index().Retain()
 	}
 	to.groups = append(to.groups, g)
 	return nil
 }
 
-// settle folds what the floor has passed but could not be folded for want of memory, and returns the attribute's floor and
-// the generation of its layout.
-func (s *Stage) settle(a *attribute) (floor, generation uint64, err *Error) {
-	floor = s.floorOf(a)
-	for _, c := range a.columns {
-		if err := c.Seal(floor); err != nil {
-			return 0, 0, wrap(err, "attribute %q", s.quoted(a.name))
-		}
-		generation += c.Sealed().Generation()
+// named is a group that says which prims a plan covers, without data. It costs nothing per row.
+func (s *Stage) named(p *part, plan *query.Plan, ordinal uint64) Group {
+	_ = s.dict.AddRef(p.query.Handle)
+	schema := p.column.Schema()
+	return Group{
+		Attribute: p.attribute.name, Ordinal: ordinal, Array: schema.Array, Semantic: schema.Semantic, DType: schema.DType,
+		List: p.query.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), PrimMap: plan.Positions.Retain(),
+		Floor: p.floor, Generation: p.generation,
 	}
-	return floor, generation, nil
 }
 
 // unserved returns those of the pending rows whose prims no other column of the attribute has sealed state for.
@@ -174,32 +208,6 @@ func (a *attribute) elsewhere(c *bound, row uint32, condition func(o *bound, oth
 		other := o.Row(c.Path(int(row)))
 		return other >= 0 && condition(o, other)
 	})
-}
-
-// group describes what a plan covers. It costs nothing per row of a fixed column, and a span per row of an array column.
-func (s *Stage) group(q query.Query, a *attribute, c *bound, state column.Snapshot, plan *query.Plan, floor, generation uint64) (Group, error) {
-	schema := c.Schema()
-	g := Group{
-		Attribute: a.name, Ordinal: state.Ordinal(), Array: schema.Array, Semantic: schema.Semantic,
-		List: q.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), Count: uint32(plan.Count),
-		DType: schema.DType, Floor: floor, Generation: generation,
-	}
-	if schema.Array {
-		spans, err := spansOf(state, plan.Rows)
-		if err != nil {
-			return Group{}, err
-		}
-		g.Data, g.Spans, g.Rows = state.Arena().Retain(), spans, plan.Count
-	} else if start, dense := plan.Rows.Interval(); dense {
-		g.Data, g.DataOffset, g.Rows = state.Block().Retain(), start*c.Width(), plan.Count
-	} else {
-		g.Data, g.Rows, g.DataMap = state.Block().Retain(), state.Extent(), plan.Rows.Index().Retain()
-	}
-	_ = s.dict.AddRef(q.Handle)
-	if plan.Positions.Valid() {
-		g.PrimMap = plan.Positions.Retain()
-	}
-	return g, nil
 }
 
 // FetchRead returns the next group, or nil after the last. Groups outlive their read.

@@ -45,9 +45,15 @@ steps = st.one_of(
 class Model:
     """What each key, an attribute of a prim, was from which ordinal on: bytes, or GONE."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps: int = 0) -> None:
         self.history: dict[tuple[str, int], dict[int, bytes | None]] = {}
         self.floor = 0
+        self.keeps = keeps  # of how many sealed ordinals the values are kept
+
+    @property
+    def oldest(self) -> int:
+        """The lowest ordinal that is served as of itself."""
+        return self.floor - min(self.floor, max(self.keeps, 1) - 1)
 
     def at(self, name: str, prim: int, ordinal: int) -> bytes | None:
         known = self.history.get((name, prim), {})
@@ -67,7 +73,8 @@ class Model:
                 known = self.history.get((name, prim), {})
                 if known and min(known) > self.floor and min(known) <= end:
                     return FLOOR
-        found = {(name, at): self.at(name, prim, self.floor) for name in NAMES for at, prim in enumerate(prims)}
+        as_of = min(max(end, self.oldest), self.floor)
+        found = {(name, at): self.at(name, prim, as_of) for name in NAMES for at, prim in enumerate(prims)}
         return {key: value for key, value in found.items() if value is not GONE}
 
     def changes(self, prims: list[int], start: int, end: int) -> dict[tuple[str, int], bytes | None] | ErrorCode:
@@ -80,7 +87,7 @@ class Model:
                     continue
                 if any(max(start, self.floor + 1) <= ordinal <= end for ordinal in known):
                     outcome = FLOOR
-                elif any(end < ordinal <= self.floor for ordinal in known):
+                elif end < self.oldest and any(end < ordinal <= self.floor for ordinal in known):
                     outcome = ErrorCode.OUT_OF_RANGE
                 found[name, at] = self.at(name, prim, end)
         return found if outcome is None else outcome
@@ -130,8 +137,8 @@ class Payload:
 class Play:
     """A stage and a model that go through the same program."""
 
-    def __init__(self, stage: ovstage.Stage, names: ovstage.PathDictionary) -> None:
-        self.stage, self.names, self.model = stage, names, Model()
+    def __init__(self, stage: ovstage.Stage, names: ovstage.PathDictionary, keeps: int = 0) -> None:
+        self.stage, self.names, self.model = stage, names, Model(keeps)
         self.maps: list[Any] = []
         self.held: list[Any] = []
         self.last = 0  # the highest ordinal that anything was done at
@@ -345,10 +352,11 @@ def by_columns(table: Table, span: OrdinalRange) -> dict[tuple[str, int], bytes 
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(program=st.lists(steps, min_size=10, max_size=40))
-def test_programs_agree_with_the_model(program):
-    with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
-        play = Play(stage, names)
+@given(program=st.lists(steps, min_size=10, max_size=40), keeps=st.sampled_from([0, 0, 1, 2, 3, 100]))
+def test_programs_agree_with_the_model(program, keeps):
+    config = ovstage.StageConfig(history_ordinals=keeps)
+    with ovstage.Stage(config=config) as stage, ovstage.PathDictionary(stage) as names:
+        play = Play(stage, names, keeps)
         for what, *arguments in program:
             getattr(play, what)(*arguments)
         play.end()
