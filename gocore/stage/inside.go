@@ -38,10 +38,11 @@ func (in Inside) Columns(name pathdict.Token) (columns []*column.Column, floor u
 	if a == nil {
 		return nil, in.s.floor, nil
 	}
-	if floor, _, err = in.s.settle(a); err != nil {
-		return nil, 0, err
-	}
+	floor = in.s.floorOf(a)
 	for _, c := range a.columns {
+		if err := c.Seal(floor); err != nil {
+			return nil, 0, wrap(err, "attribute %q", in.s.quoted(name))
+		}
 		columns = append(columns, c.Column)
 	}
 	return columns, floor, nil

@@ -249,11 +249,6 @@ PyObject* enqueued(Stage* self, ovstage_enqueue_result_t answer);
 PyObject* reserved(Stage* self, ovstage_enqueue_result_t answer, uint64_t handle);
 PyObject* none_or_raise(ovstage_api_status_t status);
 
-/* An enqueue that takes one handle and nothing else. */
-typedef ovstage_enqueue_result_t (*handle_function)(ovstage_instance_t*, uint64_t);
-PyObject* call_with_handle(PyObject* self, PyObject* handle, const char* name, const char* method,
-                         handle_function call);
-
 /* ---- read.c, map.c, dictionary.c, write.c: further methods of Stage ---------------------------------------------- */
 
 PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);

@@ -102,12 +102,13 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   return answer;
 }
 
-static ovstage_enqueue_result_t refresh(ovstage_instance_t* instance, uint64_t handle) {
-  return native.go->refresh_query(instance, handle);
-}
-
-PyObject* stage_refresh_query(PyObject* self, PyObject* handle) {
-  return call_with_handle(self, handle, "query", "refresh_query", refresh);
+PyObject* stage_refresh_query(PyObject* object, PyObject* query) {
+  Stage* self = (Stage*)object;
+  uint64_t handle;
+  if (!guard_handle(query, "query", &handle) || !stage_begin(self, "refresh_query")) return NULL;
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = native.go->refresh_query(self->instance, handle));
+  return enqueued(self, result);
 }
 
 typedef struct {

@@ -104,16 +104,6 @@ PyObject* none_or_raise(ovstage_api_status_t status) {
   return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
 }
 
-PyObject* call_with_handle(PyObject* object, PyObject* handle, const char* name, const char* method,
-                         handle_function call) {
-  Stage* self = (Stage*)object;
-  uint64_t number;
-  if (!guard_handle(handle, name, &number) || !stage_begin(self, method)) return NULL;
-  ovstage_enqueue_result_t result;
-  WITHOUT_GIL(result = call(self->instance, number));
-  return enqueued(self, result);
-}
-
 PyObject* list_of_uint64s(const uint64_t* values, size_t count) {
   PyObject* list = PyList_New((Py_ssize_t)count);
   for (size_t i = 0; list && i < count; i++) {
