@@ -17,6 +17,7 @@ from pathlib import Path
 
 import calls
 import columns
+import filters
 import footprint
 import names
 import partial
@@ -39,6 +40,8 @@ SUBJECTS = {
     "sparse": partial.random_rows,
     "shares": partial.subsets,
     "names": names.interning,
+    "filters": filters.answers,
+    "upkeep": filters.upkeep,
     "memory": footprint.steady_rewriting,
     "soak": calls.soak,
 }

@@ -100,24 +100,32 @@ func (a *Arena) fold(records []record) {
 // Values returns the values of rows, in their order, as of an ordinal: the newest at or below it, sealed or not. A row
 // without one has nil. They are valid until the column changes.
 func (c *Column) Values(rows Rows, ordinal uint64) [][]byte {
-	at := make([][]byte, max(rows.End(), len(c.paths)))
-	for row, span := range Spans(c.sealed.block, c.sealed.extent) {
+	values := make([][]byte, rows.Len())
+	spans := Spans(c.sealed.block, c.sealed.extent)
+	rows.Each(func(i, row int) {
 		if c.Sealed().Live(row) {
-			at[row] = span.of(c.sealed.arena)
+			values[i] = spans[row].of(c.sealed.arena)
+		}
+	})
+	put := func(i int, r record, k int) {
+		values[i] = nil
+		if !r.tombstone() {
+			values[i] = Spans(r.block, r.rows.Len())[k].of(r.arena)
 		}
 	}
-	for _, r := range c.upTo(ordinal) {
-		i := 0
-		r.rows.each(func(row int) {
-			at[row] = nil
-			if !r.tombstone() {
-				at[row] = Spans(r.block, r.rows.Len())[i].of(r.arena)
-			}
-			i++
-		})
+	records := c.upTo(ordinal)
+	start, interval := rows.Interval()
+	p := places(nil)
+	if !interval {
+		p = newPlaces(rows, records)
 	}
-	values := make([][]byte, 0, rows.Len())
-	rows.each(func(row int) { values = append(values, at[row]) })
+	for _, r := range records {
+		if interval {
+			r.rows.eachIn(start, rows.End(), func(k, row int) { put(row-start, r, k) })
+		} else {
+			p.each(r.rows, func(at place, k int) { put(int(at.position), r, k) })
+		}
+	}
 	return values
 }
 

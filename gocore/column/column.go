@@ -332,11 +332,7 @@ func (c *Column) Alive(rows Rows, ordinal uint64) []bool {
 	records := c.upTo(ordinal)
 	if start, interval := rows.Interval(); interval {
 		for _, r := range records {
-			r.rows.each(func(row int) {
-				if row >= start && row < rows.End() {
-					alive[row-start] = !r.tombstone()
-				}
-			})
+			r.rows.eachIn(start, rows.End(), func(_, row int) { alive[row-start] = !r.tombstone() })
 		}
 		return alive
 	}

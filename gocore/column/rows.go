@@ -157,6 +157,21 @@ func (r Rows) Each(f func(i, row int)) {
 	})
 }
 
+// eachIn is Each for the rows in [start, end). Of an interval it looks at no others.
+func (r Rows) eachIn(start, end int, f func(i, row int)) {
+	if from, interval := r.Interval(); interval {
+		for row := max(from, start); row < min(r.end, end); row++ {
+			f(row-from, row)
+		}
+		return
+	}
+	for i, row := range r.List() {
+		if int(row) >= start && int(row) < end {
+			f(i, int(row))
+		}
+	}
+}
+
 // scatter writes the packed rows of src to their places in dst. A row that is listed twice keeps its last value.
 func (r Rows) scatter(dst, src []byte, width int) {
 	if r.index.Valid() {

@@ -37,7 +37,7 @@ func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uin
 	for _, d := range doomed {
 		d.column.Delete(d.rows, ordinal)
 		s.vanish(d.attribute, d.column, d.rows)
-		s.queue(d.attribute)
+		s.note(d.attribute, d.column, d.rows)
 	}
 	return s.succeed(), nil
 }

@@ -258,7 +258,7 @@ func (s *Stage) matchTokens(to selection, p *Predicate) *Error {
 		if !known {
 			continue
 		}
-		s.prims.addEach(to, tokens.holders(token))
+		s.prims.addEach(to, tokens.of(token))
 	}
 	return nil
 }

@@ -5,48 +5,149 @@ import (
 	"unsafe"
 
 	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 )
 
-// postings lists, for each token that an attribute holds, the prims that hold it in the newest executed state. They are
-// made when a filter asks, at some 40 ns a value, and thrown away by the next write to the attribute; in between a filter
-// costs what it selects. Types and schemas are written when a scene is set up and asked for all the time.
+// postings answers, for each token that an attribute holds, which prims hold it in the newest executed state.
+//
+// They are made when a filter first asks, at some 40 ns a value. From then on a write or delete notes the prims that it
+// touches, and the next filter looks those up anew: it costs what was touched and what it selects, not the column.
 type postings struct {
-	version uint64 // the attribute's
-	prims   []uint32
-	runs    map[pathdict.Token]run
+	all     holders
+	touched []uint32 // the prims of which all is out of date, each once
+	changed pathSet  // the same as a set
+	recent  *holders // of the touched prims; nil when one was touched since
 }
 
-// run is a part of postings.prims.
+// holders is the prims that hold each token.
+type holders struct {
+	prims []uint32
+	runs  map[pathdict.Token]run
+}
+
+// run is a part of holders.prims.
 type run struct{ start, n uint32 }
 
-// holders returns the prims that hold a token.
-func (p *postings) holders(token pathdict.Token) []uint32 {
-	r := p.runs[token]
-	return p.prims[r.start : r.start+r.n]
+func (h *holders) of(token pathdict.Token) []uint32 {
+	r := h.runs[token]
+	return h.prims[r.start : r.start+r.n]
+}
+
+// of returns the prims that hold a token. The list is not the caller's.
+func (p *postings) of(token pathdict.Token) []uint32 {
+	list := p.all.of(token)
+	if p.recent == nil {
+		return list
+	}
+	current := make([]uint32, 0, len(list))
+	for _, path := range list {
+		if !p.changed.has(path) {
+			current = append(current, path)
+		}
+	}
+	return append(current, p.recent.of(token)...)
 }
 
 // postings returns those of an attribute, as of now.
 func (s *Stage) postings(a *attribute) (*postings, error) {
-	if a.postings != nil && a.postings.version == a.version {
-		return a.postings, nil
+	if a.postings == nil {
+		all, err := s.holders(a, func(c *bound) (column.Rows, error) { return column.Interval(0, c.Rows()), nil })
+		if err != nil {
+			return nil, err
+		}
+		a.postings = &postings{all: all}
 	}
+	p := a.postings
+	if len(p.touched) > 0 && p.recent == nil {
+		recent, err := s.holders(a, func(c *bound) (column.Rows, error) { return c.having(p.touched) })
+		if err != nil {
+			return nil, err
+		}
+		p.recent = &recent
+		if len(p.touched) >= minTouched && 8*len(p.touched) > len(p.all.prims) {
+			p.fold()
+		}
+	}
+	return p, nil
+}
+
+// minTouched is the number of touched prims below which nothing is worth to be made anew for them.
+const minTouched = 16
+
+// touched drops or corrects what the postings of an attribute say, after a write or delete of rows.
+func (a *attribute) touched(c *bound, rows column.Rows) {
+	p := a.postings
+	if p == nil {
+		return
+	}
+	if rows.Len() >= minTouched && 4*rows.Len() > len(p.all.prims) { // making them anew costs less
+		a.postings = nil
+		return
+	}
+	p.recent = nil
+	rows.Each(func(_, row int) {
+		if path := c.Path(row); !p.changed.has(path) {
+			p.touched = append(p.touched, path)
+			p.changed.add(path)
+		}
+	})
+}
+
+// fold makes the touched prims a part of all.
+func (p *postings) fold() {
+	folded := holders{make([]uint32, 0, len(p.all.prims)+len(p.recent.prims)), make(map[pathdict.Token]run, len(p.all.runs))}
+	take := func(token pathdict.Token) {
+		start := len(folded.prims)
+		folded.prims = append(folded.prims, p.of(token)...)
+		if n := len(folded.prims) - start; n > 0 {
+			folded.runs[token] = run{uint32(start), uint32(n)}
+		}
+	}
+	for token := range p.all.runs {
+		take(token)
+	}
+	for token := range p.recent.runs {
+		if _, taken := folded.runs[token]; !taken {
+			take(token)
+		}
+	}
+	*p = postings{all: folded}
+}
+
+// holders collects the tokens of an attribute from chosen rows of its columns.
+func (s *Stage) holders(a *attribute, choose func(c *bound) (column.Rows, error)) (holders, error) {
 	holding := pairs{number: map[pathdict.Token]uint32{}}
 	for _, c := range a.columns {
 		if !s.holdsTokens(a, c.Schema()) {
 			continue
 		}
-		collect := holding.collect
-		if c.Schema().Array {
-			collect = holding.collectArrays
+		rows, err := choose(c)
+		if err == nil {
+			err = holding.collect(c, rows)
+			rows.Release()
 		}
-		if err := collect(c); err != nil {
-			return nil, err
+		if err != nil {
+			return holders{}, err
 		}
 	}
-	a.postings = holding.sorted()
-	a.postings.version = a.version
-	return a.postings, nil
+	return holding.sorted(), nil
+}
+
+// having returns the rows of those prims that have one. The caller owns the list.
+func (c *bound) having(prims []uint32) (column.Rows, error) {
+	block, err := memory.Alloc(4*len(prims), memory.Indices)
+	if err != nil {
+		return column.Rows{}, err
+	}
+	rows, n := block.Uint32s(len(prims)), 0
+	for _, path := range prims {
+		if row := c.Row(path); row >= 0 {
+			rows[n] = uint32(row)
+			n++
+		}
+	}
+	return column.Indexed(block, n), nil
 }
 
 // pairs is who holds which token, in no order. Tokens get small numbers as they appear, so that they can be counted.
@@ -76,33 +177,37 @@ func (p *pairs) add(token pathdict.Token, path uint32) {
 	p.numbers, p.prims = append(p.numbers, near.number), append(p.prims, path)
 }
 
-func (p *pairs) collect(c *bound) error {
-	block, err := c.newest()
+// collect adds what rows of a column hold in the newest state.
+func (p *pairs) collect(c *bound, rows column.Rows) error {
+	if c.Schema().Array {
+		values, total := c.Values(rows, latest), 0
+		for _, row := range values {
+			total += len(row) / tokenSize
+		}
+		p.grow(total)
+		rows.Each(func(i, row int) {
+			for _, token := range tokensIn(values[i]) {
+				p.add(token, c.Path(row))
+			}
+		})
+		return nil
+	}
+	block, err := memory.Alloc(rows.Len()*c.Width(), memory.Columns)
 	if err != nil {
 		return err
 	}
 	defer block.Release()
-	alive := c.AllAlive(latest)
-	p.grow(c.Rows())
-	for row, token := range tokensIn(block.Bytes()[:c.Rows()*c.Width()]) {
-		if alive.Has(row) {
-			p.add(token, c.Path(row))
+	packed := block.Bytes()[:rows.Len()*c.Width()]
+	if err := c.Compose(packed, rows, latest); err != nil {
+		return err
+	}
+	alive, tokens := c.Alive(rows, latest), tokensIn(packed)
+	p.grow(rows.Len())
+	rows.Each(func(i, row int) {
+		if alive[i] {
+			p.add(tokens[i], c.Path(row))
 		}
-	}
-	return nil
-}
-
-func (p *pairs) collectArrays(c *bound) error {
-	rows, total := c.Values(column.Interval(0, c.Rows()), latest), 0
-	for _, values := range rows {
-		total += len(values) / tokenSize
-	}
-	p.grow(total)
-	for row, values := range rows {
-		for _, token := range tokensIn(values) {
-			p.add(token, c.Path(row))
-		}
-	}
+	})
 	return nil
 }
 
@@ -111,8 +216,8 @@ func (p *pairs) grow(n int) {
 }
 
 // sorted groups the pairs by token.
-func (p *pairs) sorted() *postings {
-	sorted := &postings{prims: make([]uint32, len(p.prims)), runs: make(map[pathdict.Token]run, len(p.counts))}
+func (p *pairs) sorted() holders {
+	sorted := holders{prims: make([]uint32, len(p.prims)), runs: make(map[pathdict.Token]run, len(p.counts))}
 	starts, start := make([]uint32, len(p.counts)), uint32(0)
 	for no, n := range p.counts {
 		starts[no] = start

@@ -16,12 +16,13 @@ import (
 // prims. Creating or deleting one costs a few nanoseconds; writing to one that exists costs nothing.
 type prims struct {
 	dict    *pathdict.Dictionary
-	carried []uint32 // path index -> number of attributes that the prim carries
-	place   []uint32 // path index -> position in order, for prims that exist
-	order   []uint32 // the prims in the order of their creation, vacant where one has gone
-	gone    int      // vacant positions
-	changes uint64   // rises when a prim comes or goes
-	family  *family  // made by the first question that needs it
+	carried []uint32  // path index -> number of attributes that the prim carries
+	place   []uint32  // path index -> position in order, for prims that exist
+	order   []uint32  // the prims in the order of their creation, vacant where one has gone
+	all     selection // the positions of order that are not vacant
+	gone    int       // vacant positions
+	changes uint64    // rises when a prim comes or goes
+	family  *family   // made by the first question that needs it
 }
 
 // vacant stands for the prim at a position of order that has gone.
@@ -57,6 +58,8 @@ func (p *prims) born(path uint32) {
 	p.changes++
 	p.place[path] = uint32(len(p.order))
 	p.order = append(p.order, path)
+	p.all.extend(len(p.order))
+	p.all.put(p.place[path])
 	if p.family != nil {
 		p.family.enter(path)
 	}
@@ -65,6 +68,7 @@ func (p *prims) born(path uint32) {
 func (p *prims) died(path uint32) {
 	p.changes++
 	p.order[p.place[path]] = vacant
+	p.all[p.place[path]/64] &^= 1 << (p.place[path] % 64)
 	p.gone++
 	if p.family != nil {
 		p.family.leave(path, p)
@@ -83,7 +87,11 @@ func (p *prims) closeGaps() {
 	for place, path := range p.order {
 		p.place[path] = uint32(place)
 	}
-	p.gone = 0
+	p.gone, p.all = 0, p.all[:0]
+	p.all.extend(len(p.order))
+	for place := range p.order {
+		p.all.put(uint32(place))
+	}
 }
 
 // kin returns the tree of the prims. The first question makes it, at some 50 ns a prim; from then on it follows.
@@ -135,6 +143,13 @@ type pathSet []uint64
 
 func (s pathSet) has(path uint32) bool { return int(path/64) < len(s) && s[path/64]>>(path%64)&1 == 1 }
 
+func (s *pathSet) add(path uint32) {
+	for int(path/64) >= len(*s) {
+		*s = append(*s, 0)
+	}
+	(*s)[path/64] |= 1 << (path % 64)
+}
+
 // change adds paths to the set, or takes them away when by is negative.
 func (s *pathSet) change(paths []uint32, by int) {
 	if len(paths) == 0 {
@@ -162,6 +177,16 @@ func (s pathSet) count() (n int) {
 // any reports whether one of the paths is in the set.
 func (s pathSet) any(paths []uint32) bool { return slices.ContainsFunc(paths, s.has) }
 
+// meets reports whether two sets have a path in common.
+func (s pathSet) meets(other pathSet) bool {
+	for i, word := range s[:min(len(s), len(other))] {
+		if word&other[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // selection is a set of prims, one bit for each position in the order of creation: whatever found them in whatever order,
 // they are listed in that one. It is good until the next change.
 type selection []uint64
@@ -186,19 +211,39 @@ func (to selection) without(other selection) {
 	}
 }
 
-// add selects a prim, if it is one.
-func (p *prims) add(to selection, path uint32) {
-	if p.exists(path) {
-		place := p.place[path]
-		to[place/64] |= 1 << (place % 64)
+// put selects the prim at a position.
+func (to selection) put(place uint32) { to[place/64] |= 1 << (place % 64) }
+
+// extend makes room for as many positions.
+func (to *selection) extend(places int) {
+	for 64*len(*to) < places {
+		*to = append(*to, 0)
 	}
 }
 
-// addEach selects prims, all of which are some.
+// add selects a prim, if it is one.
+func (p *prims) add(to selection, path uint32) {
+	if p.exists(path) {
+		to.put(p.place[path])
+	}
+}
+
+// addEach selects prims, all of which are some. Neighbours in the list are mostly so in the order, and go there a word at a
+// time.
 func (p *prims) addEach(to selection, paths []uint32) {
+	at, word := uint32(0), uint64(0)
 	for _, path := range paths {
 		place := p.place[path]
-		to[place/64] |= 1 << (place % 64)
+		if place/64 != at {
+			if word != 0 {
+				to[at] |= word
+			}
+			at, word = place/64, 0
+		}
+		word |= 1 << (place % 64)
+	}
+	if word != 0 {
+		to[at] |= word
 	}
 }
 
@@ -210,31 +255,19 @@ func (p *prims) addSet(to selection, paths pathSet) {
 	}
 	for i, word := range paths {
 		for ; word != 0; word &= word - 1 {
-			place := p.place[64*i+bits.TrailingZeros64(word)]
-			to[place/64] |= 1 << (place % 64)
+			to.put(p.place[64*i+bits.TrailingZeros64(word)])
 		}
 	}
 }
 
 // addAll selects every prim.
-func (p *prims) addAll(to selection) {
-	if p.gone > 0 {
-		p.where(to, p.exists)
-		return
-	}
-	for i := range to {
-		to[i] = ^uint64(0)
-	}
-	if rest := len(p.order) % 64; rest > 0 {
-		to[len(to)-1] = 1<<rest - 1
-	}
-}
+func (p *prims) addAll(to selection) { copy(to, p.all) }
 
 // where selects the prims that satisfy a condition.
 func (p *prims) where(to selection, holds func(path uint32) bool) {
 	for place, path := range p.order {
 		if path != vacant && holds(path) {
-			to[place/64] |= 1 << (place % 64)
+			to.put(uint32(place))
 		}
 	}
 }

@@ -34,13 +34,31 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 	if err != nil {
 		return nil, 0, err
 	}
+	listed := members{list: q.Prims.Indices()}
 	for name, a := range s.attributes {
-		if (len(q.Scope) == 0 || slices.Contains(q.Scope, name)) && a.carriers.any(q.Prims.Indices()) {
+		if (len(q.Scope) == 0 || slices.Contains(q.Scope, name)) && listed.meet(a.carriers) {
 			attributes = append(attributes, name)
 		}
 	}
 	slices.Sort(attributes)
 	return attributes, q.Prims.Len(), nil
+}
+
+// members asks which sets have one of the listed paths in them.
+type members struct {
+	list []uint32
+	set  pathSet // the same, once a set is asked that the first few are not in
+}
+
+func (m *members) meet(set pathSet) bool {
+	const few = 64
+	if set.any(m.list[:min(few, len(m.list))]) {
+		return true
+	}
+	if len(m.list) > few && m.set == nil {
+		m.set.change(m.list, +1)
+	}
+	return set.meets(m.set)
 }
 
 // ReleaseQuery ends a query. Reads, groups and maps made from it go on.

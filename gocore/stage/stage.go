@@ -64,8 +64,7 @@ type attribute struct {
 	uncounted bool // rows may have been given out without counting their prims
 
 	carriers pathSet   // the prims that carry it
-	version  uint64    // rises with every write and delete
-	postings *postings // of some version, once a filter asked for its tokens
+	postings *postings // once a filter asked for its tokens
 }
 
 // bound is a column and what path lists mean in it.

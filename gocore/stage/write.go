@@ -354,8 +354,9 @@ func (s *Stage) bind(e *entry) *Error {
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
 func (s *Stage) record(e entry, ordinal uint64) {
 	a := s.known(e.name)
-	if e.column.Schema().Semantic == 0 {
+	if e.column.Schema().Semantic == 0 && e.schema.Semantic != 0 {
 		e.column.Stamp(e.schema.Semantic)
+		a.postings = nil // its values may be tokens from now on
 	}
 	if e.column.Settled(e.rows) && !a.uncounted {
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
@@ -364,15 +365,16 @@ func (s *Stage) record(e entry, ordinal uint64) {
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.appear(a, e.column, e.rows)
 	}
-	s.queue(a)
+	s.note(a, e.column, e.rows)
 }
 
 // latest is above every ordinal: the newest state, whatever its ordinal.
 const latest = ^uint64(0)
 
-// queue notes that an attribute has something new to seal.
-func (s *Stage) queue(a *attribute) {
-	a.version++
+// note takes down that rows of an attribute were written or deleted: filters are to look at them anew, and there is something
+// to seal.
+func (s *Stage) note(a *attribute, c *bound, rows column.Rows) {
+	a.touched(c, rows)
 	if !a.queued {
 		a.queued = true
 		s.unsealed = append(s.unsealed, a)
