@@ -19,6 +19,7 @@ import calls
 import columns
 import filters
 import footprint
+import maps
 import names
 import partial
 from measure import Effort, Row
@@ -33,7 +34,9 @@ SUBJECTS = {
     "write": calls.small_write,
     "tick": calls.tick,
     "dense": columns.dense_write,
-    "map": columns.map_whole,
+    "map": maps.whole,
+    "map copies": maps.copies,
+    "maps given up": maps.given_up,
     "read": columns.read_whole,
     "usd": columns.against_usd,
     "subset": partial.every_second_row,

@@ -38,7 +38,7 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 // earlier sealed state is free, only what changed since is copied.
 func (c *Column) Draft(rows Rows, ordinal uint64) (memory.Block, error) {
 	size := rows.Len() * c.width
-	if rows.covers(len(c.paths)) && c.sealed.live == nil && c.sealed.block.Valid() && !c.overwritten(rows, ordinal) {
+	if rows.covers(len(c.paths)) && c.sealed.live == nil && c.sealed.block.Valid() {
 		if i := c.refresh(size); i >= 0 {
 			block := c.retired[i].block
 			c.retired = slices.Delete(c.retired, i, i+1)
@@ -57,11 +57,6 @@ func (c *Column) Draft(rows Rows, ordinal uint64) (memory.Block, error) {
 		return memory.Block{}, err
 	}
 	return block, nil
-}
-
-// overwritten reports whether one unsealed write at or below ordinal replaces all of the rows.
-func (c *Column) overwritten(rows Rows, ordinal uint64) bool {
-	return slices.ContainsFunc(c.upTo(ordinal), func(r record) bool { return !r.tombstone() && r.rows.covers(rows.End()) })
 }
 
 // pick writes the sealed values of scattered rows, zeros where there are none.

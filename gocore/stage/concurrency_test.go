@@ -20,7 +20,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		paths[i] = "/p" + itoa(i)
 	}
 	all, part := f.query(paths...), f.query(paths[10], paths[3])
-	names := []string{"a", "b", "mapped"}
+	names := []string{"a", "b", "mapped", "p"}
 	tokens := make([]pathdict.Token, len(names))
 	for i, name := range names {
 		tokens[i] = f.token(name)
@@ -48,6 +48,21 @@ func TestEverythingAtOnce(t *testing.T) {
 					values[i] = one(float32(tick))
 				}
 				assert.Nil(t, m.unmap())
+			})
+			tickers.Go(func() {
+				id, groups := f.split(all, MapDesc{Initial: Discard}, n/4, tick)
+				var fillers sync.WaitGroup
+				for _, g := range groups {
+					fillers.Go(func() {
+						values := g.values()
+						for i := range values {
+							values[i] = one(float32(tick))
+						}
+						assert.Nil(t, f.commitGroup(id, g))
+					})
+				}
+				fillers.Wait()
+				assert.Nil(t, f.finish(id))
 			})
 			tickers.Wait()
 			f.seal(tick)

@@ -219,18 +219,24 @@ func TestPrimThatVanishesDuringAnUpdate(t *testing.T) {
 	assert.Equal(t, many(5), f.read(a, "p", 3))
 }
 
-// A buffer that held an earlier state is brought up to date by the rows that changed since, when nobody holds it.
-func TestCurrentMapCopiesWhatChanged(t *testing.T) {
-	f := newFixture(t)
-	const n = 1000
-	all, few := f.rows(n), f.query("/p3", "/p4")
+// reusable leaves a buffer of "p" that nobody holds and that lacks the values of prims 3 and 4.
+func (f *fixture) reusable(n int) QueryID {
+	f.Helper()
+	all := f.rows(n)
 	f.write(all, "p", 1, make([]float3, n)...)
 	f.seal(1)
 	held, err := f.FetchRead(f.readOf(all))
-	require.Nil(t, err)
-	f.write(few, "p", 2, many(3, 4)...)
+	require.Nil(f, err)
+	f.write(f.query("/p3", "/p4"), "p", 2, many(3, 4)...)
 	f.seal(2) // into another buffer, because the snapshot is held
 	held.Release(f.dict)
+	return all
+}
+
+// A buffer that held an earlier state is brought up to date by the rows that changed since, when nobody holds it.
+func TestCurrentMapCopiesWhatChanged(t *testing.T) {
+	f := newFixture(t)
+	all := f.reusable(1000)
 	f.write(f.query("/p5"), "p", 3, one(5)) // not sealed
 	var m mapping
 	copied := copiedDuring(func() { m = f.mapFloat3(all, "p", 3, Current) })
@@ -240,6 +246,60 @@ func TestCurrentMapCopiesWhatChanged(t *testing.T) {
 	require.Nil(t, m.unmap())
 	f.seal(3)
 	assert.Equal(t, expected, f.read(all, "p", 3)[:7])
+}
+
+// A deleted value is not there to start from.
+func TestCurrentMapOfDeletedValues(t *testing.T) {
+	f := newFixture(t)
+	all := f.reusable(1000)
+	_, err := f.DeleteAttributes(f.query("/p3"), []pathdict.Token{f.token("p")}, 3)
+	require.Nil(t, err)
+	f.seal(3)
+	m := f.mapFloat3(all, "p", 4, Current)
+	assert.Equal(t, []float3{{}, one(4)}, m.values()[3:5])
+	require.Nil(t, m.unmap())
+}
+
+// A column that is half deleted and half rewritten at one ordinal has holes, and shows nobody's bytes there.
+func TestHolesOfAnOrdinalThatNamesEveryRow(t *testing.T) {
+	f := newFixture(t)
+	const n = 1000
+	soil(t, n*12)
+	all := f.rows(n)
+	f.write(all, "p", 1, make([]float3, n)...)
+	f.seal(1)
+	f.group(all, "p", 1) // held to the end: the next state is in another buffer
+	first, last := f.parts(n)
+	_, err := f.DeleteAttributes(first, nil, 2)
+	require.Nil(t, err)
+	f.write(last, "p", 2, make([]float3, n/2)...)
+	f.seal(2)
+	g := f.group(f.query("/p999", "/p500"), "p", 2)
+	assert.Equal(t, make([]byte, g.Rows*12), g.Data.Bytes()[:g.Rows*12])
+}
+
+// parts are the two halves of rows.
+func (f *fixture) parts(n int) (first, last QueryID) {
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = "/p" + itoa(i)
+	}
+	return f.query(paths[:n/2]...), f.query(paths[n/2:]...)
+}
+
+func TestGroupsThatAreNotOfTheSession(t *testing.T) {
+	f := newFixture(t)
+	id, _, err := f.Map(f.rows(3), MapDesc{Attribute: f.token("p"), DType: float3Type, GroupRows: 1}, 1)
+	require.Nil(t, err)
+	g, err := f.FetchMap(id)
+	require.Nil(t, err)
+	for _, key := range []uint64{0, g.Key - 1, g.Key + 1, g.Key + 3} { // the second is not fetched, the fourth not there
+		_, err := f.UnmapGroup(id, key, true)
+		require.NotNil(t, err, key)
+		assert.Equal(t, InvalidHandle, err.Code)
+	}
+	g.Release(f.dict)
+	require.Nil(t, f.finish(id))
 }
 
 func (f *fixture) readOf(q QueryID) ReadID {

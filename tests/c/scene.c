@@ -190,6 +190,19 @@ ovstage_enqueue_result_t write_floats(const scene* s, ovx_token_t attribute, ovs
   return write_tensor(s, attribute, ordinal, &tensor, OVSTAGE_SEMANTIC_NONE);
 }
 
+bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal,
+                    ovstage_map_handle_t* map, ovstage_map_group_t* group) {
+  *map = OVSTAGE_INVALID_MAP_HANDLE;
+  if (!DONE(s, ovstage_map_attribute(s->stage, s->query, desc, ordinal, NULL, 0, map))) return false;
+  CHECK(*map != OVSTAGE_INVALID_MAP_HANDLE);
+  if (!CHECK(ovstage_fetch_map_next(s->stage, *map, OVSTAGE_TIMEOUT_INFINITE, group) == OVSTAGE_OK)) return false;
+  CHECK(group->prims.offset == 0 && group->prims.count == PRIMS && group->prims.index_map == NULL);
+  CHECK(group->data.count == PRIMS && group->data.index_map == NULL);
+  return CHECK(group->data.tensor_count == 1 && group->data.tensors->ndim == 1 &&
+               group->data.tensors->shape[0] == PRIMS && group->data.tensors->byte_offset == 0 &&
+               group->data.tensors->data != NULL);
+}
+
 bool is_dense(const ovstage_read_group_t* group, ovx_token_t attribute, DLDataType type) {
   if (!CHECK(group->read_group_id != OVSTAGE_INVALID_READ_GROUP_ID)) return false;
   CHECK(group->attribute == attribute);

@@ -29,6 +29,10 @@ typedef struct {
 extern const check_group value_groups[];
 extern const size_t value_group_count;
 
+/* Those of map.c. */
+extern const check_group map_groups[];
+extern const size_t map_group_count;
+
 /* Those of filter.c. */
 extern const check_group filter_groups[];
 extern const size_t filter_group_count;
@@ -105,6 +109,10 @@ ovstage_enqueue_result_t write_tensor(const scene* s, ovx_token_t attribute, ovs
 /* Three float32, one a prim. */
 ovstage_enqueue_result_t write_floats(const scene* s, ovx_token_t attribute, ovstage_ordinal_t ordinal, float a,
                                       float b, float c);
+
+/* Opens a map of the query and takes its one group, which covers it. */
+bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal, ovstage_map_handle_t* map,
+             ovstage_map_group_t* group);
 
 /* A dense group: the whole query, in its order, in the canonical layout. */
 bool is_dense(const ovstage_read_group_t* group, ovx_token_t attribute, DLDataType type);

@@ -141,5 +141,13 @@ def fresh_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run_python
 
 
+def invalid_handle(call: Callable[[], object]) -> str:
+    """The text with which a call refuses a handle or group that is over."""
+    with pytest.raises(ovstage.OvstageError) as caught:
+        call()
+    assert caught.value.code == ovstage.ErrorCode.INVALID_HANDLE
+    return caught.value.message
+
+
 def address(array: np.ndarray) -> int:
     return int(array.__array_interface__["data"][0])

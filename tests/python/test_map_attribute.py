@@ -7,9 +7,8 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import address, needs_writable_imports
+from conftest import address, invalid_handle, needs_writable_imports
 
-import ovstage
 from ovstage import (
     AttributeSemantic,
     DLDataType,
@@ -24,8 +23,6 @@ from ovstage import (
 
 FLOAT = DLDataType(DLDataTypeCode.kDLFloat, 32, 1)
 FLOAT3 = DLDataType(DLDataTypeCode.kDLFloat, 32, 3)
-INITIAL = ["current", "zero", "discard"]
-BIG = 200_000  # rows of a column whose buffer is a mapping of its own, so that its pages can be moved
 
 
 @pytest.fixture
@@ -36,23 +33,8 @@ def sealed(table):
     return table
 
 
-@pytest.fixture
-def big(make_table):
-    table = make_table(BIG)
-    table.write("x", np.arange(BIG, dtype="f4"), 1)
-    table.seal(1)
-    return table
-
-
 class Caught(RuntimeError):
     pass
-
-
-def invalid(call):
-    with pytest.raises(OvstageError) as caught:
-        call()
-    assert caught.value.code == ErrorCode.INVALID_HANDLE
-    return caught.value.message
 
 
 def fill(mapping, values):
@@ -248,25 +230,25 @@ def test_ending_a_map_twice_is_refused(sealed):
     mapping = sealed.stage.map_attribute(sealed.query, "mass", 2)
     group = mapping.fetch_next()
     mapping.unmap().wait()
-    assert "has been unmapped" in invalid(mapping.unmap)
-    invalid(mapping.abort)
-    invalid(mapping.fetch_next)
-    invalid(lambda: mapping.unmap_group(group))
-    invalid(lambda: sealed.stage.unmap_attribute(mapping))
+    assert "has been unmapped" in invalid_handle(mapping.unmap)
+    invalid_handle(mapping.abort)
+    invalid_handle(mapping.fetch_next)
+    invalid_handle(lambda: mapping.unmap_group(group))
+    invalid_handle(lambda: sealed.stage.unmap_attribute(mapping))
 
 
 def test_committing_a_group_twice_is_refused(sealed):
     with sealed.stage.map_attribute(sealed.query, "mass", 2) as mapping:
         group = mapping.fetch_next()
         mapping.unmap_group(group).wait()
-        invalid(lambda: mapping.unmap_group(group).wait())
+        invalid_handle(lambda: mapping.unmap_group(group).wait())
 
 
 def test_accessors_of_a_committed_group_are_over(sealed):
     with sealed.stage.map_attribute(sealed.query, "mass", 2) as mapping:
         group = mapping.fetch_next()
     for accessor in (group.array, group.tensor, group.dlpack, group.prim_index, group.data_row_index):
-        invalid(lambda accessor=accessor: accessor(0))
+        invalid_handle(lambda accessor=accessor: accessor(0))
     assert group.prim_count == 2
 
 
@@ -368,8 +350,8 @@ def test_exception_in_the_block_writes_nothing(sealed):
     with pytest.raises(Caught) as caught, mapping:
         raise error
     assert caught.value is error
-    assert "has been aborted" in invalid(mapping.unmap)
-    invalid(lambda: group.array(0))
+    assert "has been aborted" in invalid_handle(mapping.unmap)
+    invalid_handle(lambda: group.array(0))
     sealed.seal(2)
     assert sealed.read("mass", 2) == [1, 2]
     assert sealed.stage.counters()["live_maps"] == 0
@@ -393,8 +375,8 @@ def test_abort(sealed):
     view[:] = 9
     mapping.abort()
     mapping.abort()
-    invalid(mapping.unmap)
-    invalid(lambda: group.array(0))
+    invalid_handle(mapping.unmap)
+    invalid_handle(lambda: group.array(0))
     view[:] = 8
     sealed.seal(2)
     assert sealed.read("mass", 2) == [1, 2]
@@ -424,7 +406,7 @@ def test_dropped_map_writes_nothing_and_is_reported(sealed):
     group.array(0)[:] = 9
     with pytest.warns(ResourceWarning, match=r"Map \d+ was garbage-collected without unmap\(\)"):
         del mapping
-    invalid(lambda: group.array(0))
+    invalid_handle(lambda: group.array(0))
     assert sealed.stage.counters()["live_maps"] == 0
     sealed.seal(2)
     assert sealed.read("mass", 2) == [1, 2]
@@ -447,7 +429,7 @@ def test_refused_map_says_why_and_is_silent(sealed, recwarn):
     mapping = sealed.stage.map_attribute(sealed.query, "never written", 2)
     assert mapping.op.status == ErrorCode.INVALID_ARGUMENT
     assert "never written" in mapping.op.error_message()
-    assert mapping.op.error_message() in invalid(mapping.fetch_next)
+    assert mapping.op.error_message() in invalid_handle(mapping.fetch_next)
     with pytest.raises(OvstageError, match="never opened"), sealed.stage.map_attribute(sealed.query, "other", 2):
         pass
     del mapping
@@ -481,228 +463,6 @@ def test_thousands_of_maps_half_of_them_aborted(sealed):
             sealed.seal(2 + i)
     counters = sealed.stage.counters()
     assert (counters["live_maps"], counters["live_operations"]) == (0, 0)
-
-
-# --- several groups, and prims that exist ---
-
-
-def test_groups_are_committed_one_by_one_while_others_are_filled(make_table):
-    five = make_table(5)
-    five.write("x", np.float32([1, 2, 3, 4, 5]), 1)
-    five.seal(1)
-    with five.stage.map_attribute(five.query, "x", 2, group_rows=2) as mapping:
-        first, second, third = mapping.groups()
-        assert [group.prim_indices().tolist() for group in (first, second, third)] == [[0, 1], [2, 3], [4]]
-        second.array(0)[:] = [30, 40]
-        mapping.unmap_group(second).wait()
-        invalid(lambda: second.array(0))
-        invalid(lambda: mapping.unmap_group(second).wait())
-        assert five.read("x", 2) == [1, 2, 3, 4, 5], "nothing shows before the ordinal is sealed"
-        first.array(0)[:] = [10, 20]
-        mapping.unmap_group(first).wait()
-        third.array(0)[:] += 45
-    five.seal(2)
-    assert five.read("x", 2) == [10, 20, 30, 40, 50]
-
-
-def test_groups_of_arrays(make_table):
-    three = make_table(3)
-    with three.stage.map_attribute(
-        three.query, "a", 1, dtype=FLOAT, element_sizes=[1, 0, 2], group_rows=2, initial="zero"
-    ) as mapping:
-        first, last = mapping.groups()
-        assert (first.tensor_count, last.tensor_count) == (2, 1)
-        last.array(0)[:] = [5, 6]
-        mapping.unmap_group(last).wait()
-        first.array(0)[:] = 4
-    three.seal(1)
-    assert three.read("a", 1) == [[4], [], [5, 6]]
-
-
-def test_abort_keeps_the_groups_that_were_committed(make_table):
-    three = make_table(3)
-    three.write("x", np.float32([1, 2, 3]), 1)
-    mapping = three.stage.map_attribute(three.query, "x", 2, group_rows=1)
-    first, second, _ = mapping.groups()
-    first.array(0)[:], second.array(0)[:] = 10, 20
-    mapping.unmap_group(first).wait()
-    mapping.abort()
-    invalid(lambda: second.array(0))
-    three.seal(2)
-    assert three.read("x", 2) == [10, 2, 3]
-
-
-def test_failed_group_leaves_the_session_usable(make_table):
-    two = make_table(2)
-    two.write("x", np.float32([1, 2]), 1)
-    mapping = two.stage.map_attribute(two.query, "x", 2, group_rows=1)
-    first, second = mapping.groups()
-    two.seal(2)
-    with pytest.raises(OvstageError) as caught:
-        mapping.unmap_group(first).wait()
-    assert caught.value.code == ErrorCode.WRITE_FLOOR_VIOLATION
-    first.array(0)[:], second.array(0)[:] = 5, 6  # both are the caller's still
-    mapping.abort()
-    invalid(lambda: first.array(0))
-    assert two.read("x", 2) == [1, 2]
-    assert two.stage.counters()["live_maps"] == 0
-
-
-@pytest.mark.parametrize("group_rows", [0, -1, 2**64])
-def test_group_rows_out_of_range(sealed, group_rows):
-    with pytest.raises(ValueError, match="group_rows"):
-        sealed.stage.map_attribute(sealed.query, "mass", 2, group_rows=group_rows)
-    with pytest.raises(TypeError, match="group_rows"):
-        sealed.stage.map_attribute(sealed.query, "mass", 2, group_rows=1.5)
-
-
-def test_update_maps_the_prims_that_exist(make_table):
-    some, every = make_table(["/World/B", "/World/D"]), make_table([f"/World/{name}" for name in "ABCDE"])
-    some.write("x", np.float32([2, 4]), 1)
-    some.write("y", np.float32([0, 0]), 1)
-    with every.stage.map_attribute(
-        every.query, "y", 2, prim_mode=PrimMode.UPDATE, dtype=FLOAT, element_sizes=None
-    ) as mapping:
-        (group,) = mapping.groups()
-        assert group.has_prim_index_map
-        assert group.prim_indices().tolist() == [1, 3]
-        assert group.prim_count == group.data_count == 2
-        group.array(0)[:] = [20, 40]
-    every.seal(2)
-    assert every.read("y", 2) == [None, 20, None, 40, None]
-    with every.stage.map_attribute(
-        every.query, "a", 3, prim_mode=PrimMode.UPDATE, dtype=FLOAT, element_sizes=[9, 1, 9, 2, 9]
-    ) as mapping:
-        (group,) = mapping.groups()
-        assert [len(group.array(i)) for i in range(2)] == [1, 2]
-    every.seal(3)
-    assert every.read("a", 3) == [None, [0], None, [0, 0], None]
-
-
-def test_update_map_of_prims_that_do_not_exist_has_no_group(table):
-    with table.stage.map_attribute(table.query, "x", 1, prim_mode=PrimMode.UPDATE, dtype=FLOAT) as mapping:
-        assert mapping.fetch_next() is None
-    table.seal(1)
-    assert table.read("x", 1) == [None, None]
-
-
-# --- zero copy, and the views that stay behind ---
-
-
-@pytest.mark.parametrize("initial", INITIAL)
-@pytest.mark.parametrize("commit", ["auto", "adopt"])
-def test_mapped_buffer_becomes_the_column(big, initial, commit):
-    before = big.stage.counters()
-    mapping = big.stage.map_attribute(big.query, "x", 2, initial=initial)
-    group = mapping.fetch_next()
-    group.array(0)[:] = 7
-    lent = address(group.array(0))
-    opened = big.stage.counters()["bytes_copied"]
-    mapping.unmap(commit=commit).wait()
-    big.seal(2)
-    with big.group("x", 2) as served:
-        assert address(served.array(0)) == lent
-        assert (served.array(0) == 7).all()
-    after = big.stage.counters()
-    assert after["maps_adopted"] == before["maps_adopted"] + 1
-    assert after["bytes_copied"] == opened
-
-
-def test_committed_group_becomes_the_column(big):
-    with big.stage.map_attribute(big.query, "x", 2, initial="discard") as mapping:
-        group = mapping.fetch_next()
-        group.array(0)[:] = 7
-        lent = address(group.array(0))
-        mapping.unmap_group(group).wait()
-    big.seal(2)
-    with big.group("x", 2) as served:
-        assert address(served.array(0)) == lent
-
-
-@pytest.mark.parametrize("make_view", ["array", pytest.param("dlpack", marks=needs_writable_imports), "tensor"])
-@pytest.mark.parametrize("rows", [2, BIG])
-def test_view_alive_at_unmap_cannot_change_what_was_committed(make_table, make_view, rows):
-    table = make_table(rows)
-    table.write("x", np.zeros(rows, "f4"), 1)
-    table.seal(1)
-    before = table.stage.counters()
-    with table.stage.map_attribute(table.query, "x", 2, initial="discard") as mapping:
-        group = mapping.fetch_next()
-        group.array(0)[:] = np.arange(rows)
-        view = {
-            "array": lambda: group.array(0),
-            "dlpack": lambda: np.from_dlpack(group.dlpack(0)),
-            "tensor": lambda: ovstage.dltensor_to_numpy(group.tensor(0)),
-        }[make_view]()
-        lent = address(view)
-    after = table.stage.counters()
-    table.seal(2)
-    view[:] = -1
-    with table.group("x", 2) as served:
-        assert address(served.array(0)) != lent
-        assert (served.array(0) == np.arange(rows)).all()
-        view[:] = -2
-        assert (served.array(0) == np.arange(rows)).all()
-    assert address(view) == lent
-    if rows == BIG:
-        assert after["detach_moves"] + after["detach_copies"] == before["detach_moves"] + before["detach_copies"] + 1
-        if after["detach_copies"] == before["detach_copies"]:
-            assert after["bytes_copied"] == before["bytes_copied"]
-
-
-def test_adopt_is_the_callers_promise(big):
-    mapping = big.stage.map_attribute(big.query, "x", 2, initial="discard")
-    view = mapping.fetch_next().array(0)
-    view[:] = 7
-    mapping.unmap(commit="adopt").wait()
-    big.seal(2)
-    with big.group("x", 2) as served:
-        assert address(served.array(0)) == address(view)
-
-
-@needs_writable_imports
-def test_view_stays_valid_after_everything_is_gone():
-    stage = ovstage.Stage()
-    names = ovstage.PathDictionary(stage)
-    with names.create_path_list_from_strings(["/A", "/B"]) as prims:
-        query = stage.query_from_path_list(prims)
-    mapping = stage.map_attribute(query, "mass", 1, dtype=FLOAT)
-    group = mapping.fetch_next()
-    view, exported, capsule = group.array(0), np.from_dlpack(group.dlpack(0)), group.dlpack(0)
-    mapping.unmap().wait()
-    query.release().wait()
-    stage.destroy()
-    del stage, names, query, mapping, group
-    gc.collect()
-    for array in (view, exported, np.from_dlpack(capsule)):
-        array[:] = [3, 4]
-        assert array.tolist() == [3, 4]
-
-
-def test_view_of_an_open_map_outlives_the_stage():
-    stage = ovstage.Stage()
-    names = ovstage.PathDictionary(stage)
-    with names.create_path_list_from_strings(["/A", "/B"]) as prims, stage.query_from_path_list(prims) as query:
-        mapping = stage.map_attribute(query, "mass", 1, dtype=FLOAT)
-        view = mapping.fetch_next().array(0)
-    stage.destroy()
-    view[:] = 1
-    assert view.tolist() == [1, 1]
-    invalid(mapping.unmap)
-
-
-@needs_writable_imports
-def test_dropped_views_leave_nothing_behind(big):
-    exports = ovstage.process_counters()["live_exports"]
-    for ordinal in range(2, 30):
-        with big.stage.map_attribute(big.query, "x", ordinal, initial="discard") as mapping:
-            view = np.from_dlpack(mapping.fetch_next().dlpack(0))
-            view[:] = ordinal
-        big.seal(ordinal)
-    del view
-    gc.collect()
-    assert ovstage.process_counters()["live_exports"] == exports
-    assert big.stage.counters()["bytes_columns"] <= 4 * BIG * 4
 
 
 # --- readers and writers side by side ---
