@@ -28,13 +28,14 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 		return err
 	}
 	e.prims = q.Prims
+	sizes := desc.ElementSizes
 	if desc.Mode == Update {
 		s.keepExisting(m, desc)
 	}
 	if err := s.judgeSchema(e, *desc, name); err != nil {
 		return err
 	}
-	if err := checkSizes(desc.ElementSizes, e.schema.DType, name); err != nil {
+	if err := checkSizes(sizes, e.schema.DType, name); err != nil {
 		return err
 	}
 	var err *Error

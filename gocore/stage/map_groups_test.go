@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 )
@@ -203,6 +204,24 @@ func TestUpdateMapsThePrimsThatExist(t *testing.T) {
 
 	_, groups = f.split(f.query("/a", "/c"), MapDesc{Mode: Update}, 0, 3)
 	assert.Empty(t, groups)
+}
+
+// Sizes are given, and judged, for every queried prim; those of prims that exist count.
+func TestElementSizesOfAnUpdate(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.query("/b"), "other", 1, one(1))
+	all := f.query("/a", "/b")
+	desc := MapDesc{Attribute: f.token("x"), DType: float32Type, Mode: Update, HasSizes: true, ElementSizes: []uint64{7, 2}}
+	m := f.mapDesc(all, desc, 1)
+	assert.Equal(t, uint32(1), m.PrimOffset)
+	assert.Equal(t, uint64(8), column.Spans(m.Spans, 1)[0].Length)
+	require.Nil(t, m.unmap())
+	for _, sizes := range [][]uint64{{1, 1 << 60}, {2}} {
+		desc.ElementSizes = sizes
+		_, _, err := f.Map(all, desc, 2)
+		require.NotNil(t, err)
+		assert.Contains(t, err.Text, map[int]string{2: "element_sizes[1]", 1: "1 entries"}[len(sizes)])
+	}
 }
 
 // An Update is judged when it opens: a prim that was deleted meanwhile comes back.
