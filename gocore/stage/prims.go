@@ -19,8 +19,8 @@ type prims struct {
 	carried []uint32  // path index -> number of attributes that the prim carries
 	place   []uint32  // path index -> position in order, for prims that exist
 	order   []uint32  // the prims in the order of their creation, vacant where one has gone
-	all     selection // the positions of order that are not vacant
 	gone    int       // vacant positions
+	holes   selection // which they are
 	changes uint64    // rises when a prim comes or goes
 	family  *family   // made by the first question that needs it
 }
@@ -58,8 +58,6 @@ func (p *prims) born(path uint32) {
 	p.changes++
 	p.place[path] = uint32(len(p.order))
 	p.order = append(p.order, path)
-	p.all.extend(len(p.order))
-	p.all.put(p.place[path])
 	if p.family != nil {
 		p.family.enter(path)
 	}
@@ -68,7 +66,8 @@ func (p *prims) born(path uint32) {
 func (p *prims) died(path uint32) {
 	p.changes++
 	p.order[p.place[path]] = vacant
-	p.all[p.place[path]/64] &^= 1 << (p.place[path] % 64)
+	p.holes.extend(p.place[path])
+	p.holes.put(p.place[path])
 	p.gone++
 	if p.family != nil {
 		p.family.leave(path, p)
@@ -87,11 +86,7 @@ func (p *prims) closeGaps() {
 	for place, path := range p.order {
 		p.place[path] = uint32(place)
 	}
-	p.gone, p.all = 0, p.all[:0]
-	p.all.extend(len(p.order))
-	for place := range p.order {
-		p.all.put(uint32(place))
-	}
+	p.gone, p.holes = 0, nil
 }
 
 // kin returns the tree of the prims. The first question makes it, at some 50 ns a prim; from then on it follows.
@@ -214,10 +209,10 @@ func (to selection) without(other selection) {
 // put selects the prim at a position.
 func (to selection) put(place uint32) { to[place/64] |= 1 << (place % 64) }
 
-// extend makes room for as many positions.
-func (to *selection) extend(places int) {
-	for 64*len(*to) < places {
-		*to = append(*to, 0)
+// extend makes room for a position.
+func (to *selection) extend(place uint32) {
+	if missing := int(place/64) + 1 - len(*to); missing > 0 {
+		*to = append(*to, make([]uint64, missing)...)
 	}
 }
 
@@ -261,7 +256,17 @@ func (p *prims) addSet(to selection, paths pathSet) {
 }
 
 // addAll selects every prim.
-func (p *prims) addAll(to selection) { copy(to, p.all) }
+func (p *prims) addAll(to selection) {
+	for i := range to {
+		to[i] = ^uint64(0)
+	}
+	if rest := len(p.order) % 64; rest > 0 {
+		to[len(to)-1] = 1<<rest - 1
+	}
+	for i, holes := range p.holes {
+		to[i] &^= holes
+	}
+}
 
 // where selects the prims that satisfy a condition.
 func (p *prims) where(to selection, holds func(path uint32) bool) {
