@@ -22,6 +22,7 @@ import footprint
 import maps
 import names
 import partial
+import scenes
 from measure import Effort, Row
 from rich.console import Console
 from rich.table import Table
@@ -45,6 +46,8 @@ SUBJECTS = {
     "names": names.interning,
     "filters": filters.answers,
     "upkeep": filters.upkeep,
+    "hierarchy": scenes.world_transforms,
+    "clones": scenes.clones,
     "memory": footprint.steady_rewriting,
     "soak": calls.soak,
 }

@@ -8,7 +8,6 @@
 #include "ring.h"
 
 /* Why, and what to do instead. */
-static const char LATER[] = "is not supported by this version";
 static const char NO_USD[] =
     "is not supported: this library does not read USD; load scenes with the Python package, "
     "ovstage.population";
@@ -26,64 +25,6 @@ static ovstage_enqueue_result_t reject(ovstage_instance_t* instance, const char*
   if (result.status != OVSTAGE_OK) return result;
   result.status = ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s %s", symbol, why);
   return ov_accept(instance->context, symbol, result);
-}
-
-/* ---- Clones and hierarchy ---------------------------------------------------------------------------------------- */
-
-ovstage_enqueue_result_t ovstage_clone(ovstage_instance_t* instance, ovx_string_t source_path,
-                                       const ovx_string_t* target_paths, size_t num_target_paths,
-                                       ovstage_ordinal_t ordinal) {
-  (void)source_path, (void)target_paths, (void)num_target_paths, (void)ordinal;
-  return reject(instance, "ovstage_clone", LATER);
-}
-
-ovstage_enqueue_result_t ovstage_get_hierarchy(ovstage_instance_t* instance, ovx_primpath_list_t prim_paths,
-                                               ovstage_ordinal_t ordinal, ovstage_hierarchy_relation_t relation,
-                                               ovstage_hierarchy_handle_t* out_hierarchy_handle) {
-  (void)prim_paths, (void)ordinal, (void)relation;
-  if (out_hierarchy_handle != NULL) *out_hierarchy_handle = OVSTAGE_INVALID_HIERARCHY_HANDLE;
-  return reject(instance, "ovstage_get_hierarchy", LATER);
-}
-
-ovstage_api_status_t ovstage_fetch_hierarchy_result(ovstage_instance_t* instance,
-                                                    ovstage_hierarchy_handle_t hierarchy_handle,
-                                                    ovstage_hierarchy_result_t* out_result) {
-  (void)hierarchy_handle;
-  if (out_result != NULL) memset(out_result, 0, sizeof *out_result);
-  return refuse(instance, "ovstage_fetch_hierarchy_result", LATER);
-}
-
-ovstage_api_status_t ovstage_release_hierarchy_result(ovstage_instance_t* instance,
-                                                      const ovstage_hierarchy_result_t* result) {
-  (void)result;
-  return refuse(instance, "ovstage_release_hierarchy_result", LATER);
-}
-
-ovstage_enqueue_result_t ovstage_release_hierarchy(ovstage_instance_t* instance, ovstage_hierarchy_handle_t handle) {
-  (void)handle;
-  return reject(instance, "ovstage_release_hierarchy", LATER);
-}
-
-/* ---- Instancing -------------------------------------------------------------------------------------------------- */
-
-ovstage_api_status_t ovstage_instancing_get_instance_roots(ovstage_instance_t* instance, ovx_primpath_t prototype_root,
-                                                           ovx_primpath_list_t* out_instance_roots) {
-  (void)prototype_root;
-  if (out_instance_roots != NULL) *out_instance_roots = OVX_INVALID_PRIMPATH_LIST;
-  return refuse(instance, "ovstage_instancing_get_instance_roots", LATER);
-}
-
-ovstage_api_status_t ovstage_instancing_get_prototype_root(ovstage_instance_t* instance, ovx_primpath_t instance_root,
-                                                           ovx_primpath_t* out_prototype_root) {
-  (void)instance_root;
-  if (out_prototype_root != NULL) *out_prototype_root = OVX_INVALID_PRIMPATH;
-  return refuse(instance, "ovstage_instancing_get_prototype_root", LATER);
-}
-
-ovstage_api_status_t ovstage_instancing_get_prototype_roots(ovstage_instance_t* instance,
-                                                            ovx_primpath_list_t* out_prototype_roots) {
-  if (out_prototype_roots != NULL) *out_prototype_roots = OVX_INVALID_PRIMPATH_LIST;
-  return refuse(instance, "ovstage_instancing_get_prototype_roots", LATER);
 }
 
 /* ---- Population -------------------------------------------------------------------------------------------------- */
@@ -327,7 +268,7 @@ int ovalign_align(const ovalign_request_t* request, ovalign_result_t* out_result
   if (status != OVSTAGE_OK) return (int)status;
   if (request == NULL) return (int)ov_null("request");
   if (out_result == NULL) return (int)ov_null("out_result");
-  return (int)ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "ovalign_align %s", LATER);
+  return (int)ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "ovalign_align is not supported by this version");
 }
 
 void ovalign_release(ovalign_result_t* result) {

@@ -26,10 +26,11 @@ type instance struct {
 	stage   *stage.Stage
 	scene   *scene.Scene
 
-	mu      sync.Mutex // guards the maps below; a leaf
-	groups  map[uint64]heldGroup
-	results map[uint64]unsafe.Pointer // token arrays of query results, from malloc
-	maps    map[stage.MapID]map[uintptr]mappedGroup
+	mu        sync.Mutex // guards the maps below; a leaf
+	groups    map[uint64]heldGroup
+	results   map[uint64]unsafe.Pointer // token arrays of query results, from malloc
+	relatives map[uint64]unsafe.Pointer // answers about relatives, from malloc
+	maps      map[stage.MapID]map[uintptr]mappedGroup
 }
 
 // instances finds the Go half by the number in the context. It is copied on every change, so that looking up takes no lock.
@@ -51,12 +52,13 @@ func ovgoOpenStage(c *C.ovstage_context_t) (status C.ovstage_api_status_t) {
 	defer guardProcess("ovstage_create_instance", &status)
 	dict := openDictionary()
 	i := &instance{
-		context: c,
-		dict:    dict,
-		stage:   stage.New(nameOf(c), dict, &stage.OpLog{Issued: word(&c.ops.issued), Failed: word(&c.ops.failed)}),
-		groups:  map[uint64]heldGroup{},
-		results: map[uint64]unsafe.Pointer{},
-		maps:    map[stage.MapID]map[uintptr]mappedGroup{},
+		context:   c,
+		dict:      dict,
+		stage:     stage.New(nameOf(c), dict, &stage.OpLog{Issued: word(&c.ops.issued), Failed: word(&c.ops.failed)}),
+		groups:    map[uint64]heldGroup{},
+		results:   map[uint64]unsafe.Pointer{},
+		relatives: map[uint64]unsafe.Pointer{},
+		maps:      map[stage.MapID]map[uintptr]mappedGroup{},
 	}
 	var err error
 	if i.scene, err = scene.New(i.stage, dict); err != nil {
@@ -123,6 +125,9 @@ func ovgoCloseStage(c *C.ovstage_context_t) {
 	}
 	for _, tokens := range i.results {
 		C.free(tokens)
+	}
+	for _, answer := range i.relatives {
+		C.free(answer)
 	}
 }
 

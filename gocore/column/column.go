@@ -360,6 +360,18 @@ func (c *Column) AllAlive(ordinal uint64) Set {
 	return Set{alive}
 }
 
+// DeletedAbove returns the rows that unsealed deletes above an ordinal name.
+func (c *Column) DeletedAbove(ordinal uint64) Set {
+	var rows bitmap
+	for _, r := range c.records[len(c.upTo(ordinal)):] {
+		if r.tombstone() {
+			rows = rows.reach(r.rows.End())
+			r.rows.mark(rows)
+		}
+	}
+	return Set{rows}
+}
+
 // Newest reports whether a payload for rows at an ordinal would replace everything and be the last to do so.
 func (c *Column) Newest(rows Rows, ordinal uint64) bool {
 	return rows.covers(len(c.paths)) && (len(c.records) == 0 || c.records[len(c.records)-1].ordinal <= ordinal)

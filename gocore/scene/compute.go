@@ -313,7 +313,7 @@ func (p *pass) create(nodes []int32) *stage.Error {
 		prims[k] = p.tree.nodes[i].path
 	}
 	schema := column.Schema{DType: matrixType, Semantic: tensor.SemanticMatrix}
-	if err := p.in.Create(p.scene.world, schema, prims, block, column.Arena{}, p.to); err != nil {
+	if err := p.in.Create(p.to, stage.Creation{Attribute: p.scene.world, Schema: schema, Prims: prims, Block: block}); err != nil {
 		return err
 	}
 	columns, _, err := p.in.Columns(p.scene.world)

@@ -47,7 +47,7 @@ func TestResetMakesLocalTheWorldTransform(t *testing.T) {
 
 func TestASealedOrdinalGetsANewVersion(t *testing.T) {
 	f := newFixture(t)
-	f.locals(1, map[string]matrix{"/A": translation(1, 0, 0), "/B": translation(2, 0, 0)})
+	write(f, LocalTransform, matrixType, 0, 1, []string{"/A", "/B"}, []matrix{translation(1, 0, 0), translation(2, 0, 0)})
 	f.seal(1)
 	f.compute(1, 1)
 	q := f.query("/A", "/B")

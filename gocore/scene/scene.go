@@ -1,5 +1,6 @@
-// Package scene knows what the attributes of a scene mean to each other: it computes world transforms from local ones. It works
-// on a stage from inside (stage.Operate), so that each of its operations is one of the stage's.
+// Package scene knows what prims are to each other: it copies what lies below one, tells who is related to whom and who is an
+// instance of what, and computes world transforms from local ones. It works on a stage from inside (stage.Operate), so that
+// each of its operations is one of the stage's.
 //
 // # Concurrency
 //
@@ -23,19 +24,25 @@ const (
 // Scene is the hierarchy of one stage.
 type Scene struct {
 	stage *stage.Stage
+	dict  *pathdict.Dictionary
 
-	local, reset, world pathdict.Token
+	local, reset, world, prototype pathdict.Token
 
-	tree *tree // of the last pass
+	tree  *tree // of the last pass
+	asked map[RelativesID]*Relatives
 }
 
 // New returns the scene of a stage over a dictionary.
 func New(of *stage.Stage, dict *pathdict.Dictionary) (*Scene, error) {
-	tokens := make([]pathdict.Token, 3)
-	if err := dict.Tokens([]string{LocalTransform, ResetStack, WorldTransform}, tokens); err != nil {
+	names := []string{LocalTransform, ResetStack, WorldTransform, Prototype}
+	tokens := make([]pathdict.Token, len(names))
+	if err := dict.Tokens(names, tokens); err != nil {
 		return nil, err
 	}
-	return &Scene{stage: of, local: tokens[0], reset: tokens[1], world: tokens[2]}, nil
+	return &Scene{
+		stage: of, dict: dict, local: tokens[0], reset: tokens[1], world: tokens[2], prototype: tokens[3],
+		asked: map[RelativesID]*Relatives{},
+	}, nil
 }
 
 func failf(code stage.Code, format string, args ...any) *stage.Error {

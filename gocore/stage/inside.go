@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"maps"
 	"slices"
 
 	"ovstage/gocore/column"
@@ -21,11 +22,80 @@ func (s *Stage) Operate(do func(in Inside) *Error) (op uint64, err *Error) {
 	return s.succeed(), nil
 }
 
+// Look is Operate for what is no operation, or not in every case: a failure is the call's own.
+func (s *Stage) Look(do func(in Inside) *Error) *Error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	return do(Inside{s})
+}
+
 // Inside is a stage during an operation of a room above. Whoever has it holds the stage's mutex.
 type Inside struct{ s *Stage }
 
 // Dictionary is the stage's dictionary.
 func (in Inside) Dictionary() *pathdict.Dictionary { return in.s.dict }
+
+// Succeed numbers an operation that has run, inside a Look.
+func (in Inside) Succeed() uint64 { return in.s.succeed() }
+
+// NextHandle is the number of a new handle; none of another kind has it.
+func (in Inside) NextHandle() uint64 { return in.s.nextID() }
+
+// Exists reports whether a prim carries anything, in the newest executed state.
+func (in Inside) Exists(path uint32) bool { return in.s.exists(path) }
+
+// Children calls visit for the children of a path that are prims, in the order of their creation.
+func (in Inside) Children(path uint32, visit func(child uint32)) {
+	var children []uint32
+	in.s.prims.kin().children(path, func(child uint32) {
+		if in.s.exists(child) {
+			children = append(children, child)
+		}
+	})
+	in.s.prims.sort(children)
+	for _, child := range children {
+		visit(child)
+	}
+}
+
+// Below calls visit for the prims at and below a path.
+func (in Inside) Below(path uint32, visit func(prim uint32)) {
+	kin := in.s.prims.kin()
+	if !kin.has(path) {
+		return
+	}
+	kin.below(path, func(at uint32) {
+		if in.s.exists(at) {
+			visit(at)
+		}
+	})
+}
+
+// Occupied finds a prim at or below a path.
+func (in Inside) Occupied(path uint32) (prim uint32, found bool) {
+	in.Below(path, func(at uint32) {
+		if !found {
+			prim, found = at, true
+		}
+	})
+	return prim, found
+}
+
+// Attributes calls visit for every attribute, as Columns has it, by name token, until one fails.
+func (in Inside) Attributes(visit func(name pathdict.Token, columns []*column.Column, floor uint64) *Error) *Error {
+	for _, name := range slices.Sorted(maps.Keys(in.s.attributes)) {
+		columns, floor, err := in.Columns(name)
+		if err != nil {
+			return err
+		}
+		if err := visit(name, columns, floor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Path is a prim's path for error texts.
 func (in Inside) Path(path uint32) string { return in.s.path(in.s.dict.PathAt(path)) }
@@ -60,27 +130,58 @@ func (in Inside) Rewrite(name pathdict.Token, of *column.Column, rows column.Row
 	}
 }
 
-// Create is Rewrite for prims that need not have rows, in an attribute that need not exist: those without one get rows, next
-// to each other and in order. Array columns bring the arena of their spans along. The blocks are taken over, also where it
-// fails.
-func (in Inside) Create(
-	name pathdict.Token, schema column.Schema, prims []uint32, block memory.Block, arena column.Arena, ordinal uint64,
-) *Error {
-	e := entry{name: in.s.stored(name), prims: in.s.dict.ListAt(prims), schema: schema, block: block, arena: arena}
-	err := in.s.checkFixed(e.name, schema)
-	if err == nil {
-		e.column, err = in.s.columnFor(e.name, e.prims, schema, ordinal)
-	}
-	if err == nil {
-		if err = in.s.bind(&e); err != nil {
-			err = in.s.strand([]entry{e}, err)
+// Creation is what Create makes in one attribute.
+type Creation struct {
+	Attribute pathdict.Token
+	Schema    column.Schema
+	Prims     []uint32     // each once
+	Block     memory.Block // their values, or, in an array column, the spans of their values in Arena
+	Arena     column.Arena
+}
+
+// Release gives up the blocks of a creation that nobody took over.
+func (c *Creation) Release() {
+	c.Block.Release()
+	c.Arena.Block.Release()
+}
+
+// Create is Rewrite for prims that need not have rows, in attributes that need not exist: those without one get rows, next to
+// each other and in order. All of it is made or nothing. The blocks are taken over, also where it fails.
+func (in Inside) Create(ordinal uint64, batch ...Creation) *Error {
+	entries := make([]entry, len(batch))
+	for i, c := range batch {
+		entries[i] = entry{
+			name: in.s.stored(c.Attribute), prims: in.s.dict.ListAt(c.Prims), schema: c.Schema, block: c.Block, arena: c.Arena,
 		}
 	}
-	if err != nil {
-		e.release()
+	if err := in.prepare(entries, ordinal); err != nil {
+		for i := range entries {
+			entries[i].release()
+		}
 		return err
 	}
-	in.enter(in.s.attributes[e.name], e, ordinal)
+	for _, e := range entries {
+		in.enter(in.s.attributes[e.name], e, ordinal)
+	}
+	return nil
+}
+
+// prepare finds the columns of a batch, then the rows.
+func (in Inside) prepare(entries []entry, ordinal uint64) (err *Error) {
+	for i := range entries {
+		e := &entries[i]
+		if err := in.s.checkFixed(e.name, e.schema); err != nil {
+			return err
+		}
+		if e.column, err = in.s.columnFor(e.name, e.prims, e.schema, ordinal); err != nil {
+			return err
+		}
+	}
+	for i := range entries {
+		if err := in.s.bind(&entries[i]); err != nil {
+			return in.s.strand(entries, err)
+		}
+	}
 	return nil
 }
 

@@ -295,6 +295,12 @@ PyObject* stage_list_count(PyObject* self, PyObject* path_list);
 PyObject* stage_list_paths(PyObject* self, PyObject* path_list);
 
 PyObject* stage_clone(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_get_hierarchy(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_fetch_hierarchy(PyObject* self, PyObject* handle);
+PyObject* stage_release_hierarchy(PyObject* self, PyObject* hierarchy);
+PyObject* stage_prototype_roots(PyObject* self, PyObject* unused);
+PyObject* stage_prototype_root(PyObject* self, PyObject* instance);
+PyObject* stage_instance_roots(PyObject* self, PyObject* prototype);
 PyObject* stage_hierarchy_models(PyObject* self, PyObject* unused);
 PyObject* stage_compute_hierarchy(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 

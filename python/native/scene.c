@@ -1,5 +1,5 @@
 /*
- * scene.c - Stage: copies of prims, their relatives, and where they are in the world.
+ * scene.c - Stage: copies of prims, their relatives, where they are in the world, and what they are instances of.
  */
 #include "native.h"
 
@@ -22,6 +22,60 @@ PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   }
   texts_close(&targets);
   return answer;
+}
+
+/* ---- Relatives --------------------------------------------------------------------------------------------------- */
+
+PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  uint64_t list, ordinal, handle = 0;
+  int32_t relation;
+  if (!check_argument_count("_get_hierarchy", nargs, 3, 3) || !guard_uint64(args[0], "path_list", &list) ||
+      !guard_uint64(args[1], "ordinal", &ordinal) || !guard_int32(args[2], "relation", &relation) ||
+      !stage_begin(self, "get_hierarchy")) {
+    return NULL;
+  }
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = ovstage_get_hierarchy(self->instance, list, ordinal, (ovstage_hierarchy_relation_t)relation,
+                                             &handle));
+  return reserved(self, result, handle);
+}
+
+/* The paths of one item, as a tuple of strings. */
+static PyObject* item_paths(const ovstage_hierarchy_result_t* answer, const ovstage_hierarchy_item_t* item) {
+  PyObject* paths = PyTuple_New((Py_ssize_t)item->path_count);
+  for (size_t i = 0; paths && i < item->path_count; i++) {
+    PyObject* path = string_of(answer->paths[item->path_offset + i].string);
+    if (!path || PyTuple_SetItem(paths, (Py_ssize_t)i, path) < 0) Py_CLEAR(paths);
+  }
+  return paths;
+}
+
+static PyObject* all_items(const ovstage_hierarchy_result_t* answer) {
+  PyObject* items = PyList_New((Py_ssize_t)answer->input_count);
+  for (size_t i = 0; items && i < answer->input_count; i++) {
+    PyObject* paths = item_paths(answer, &answer->items[i]);
+    PyObject* item = paths ? Py_BuildValue("(iN)", (int)answer->items[i].status, paths) : NULL;
+    if (!item || PyList_SetItem(items, (Py_ssize_t)i, item) < 0) Py_CLEAR(items);
+  }
+  return items;
+}
+
+PyObject* stage_fetch_hierarchy(PyObject* object, PyObject* handle) {
+  Stage* self = (Stage*)object;
+  uint64_t number;
+  if (!guard_handle(handle, "hierarchy", &number) || !stage_begin(self, "fetch_hierarchy_result")) return NULL;
+  ovstage_hierarchy_result_t answer;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_fetch_hierarchy_result(self->instance, number, &answer));
+  if (status != OVSTAGE_OK) return raise_library_error(status);
+  PyObject* items = all_items(&answer);
+  ovstage_release_hierarchy_result(self->instance, &answer);
+  return items ? Py_BuildValue("(KN)", (unsigned long long)answer.ordinal, items) : NULL;
+}
+
+PyObject* stage_release_hierarchy(PyObject* self, PyObject* hierarchy) {
+  return handle_end(self, hierarchy, "hierarchy", "release_hierarchy", ovstage_release_hierarchy, NULL);
 }
 
 /* ---- World transforms -------------------------------------------------------------------------------------------- */
@@ -58,4 +112,38 @@ PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ss
   WITHOUT_GIL(result = ovstage_compute_hierarchy(self->instance, (ovstage_hierarchy_computation_model_id_t)model, from,
                                                  to));
   return enqueued(self, result);
+}
+
+/* ---- Instances --------------------------------------------------------------------------------------------------- */
+
+PyObject* stage_prototype_roots(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  if (!stage_begin(self, "instancing.get_prototype_roots")) return NULL;
+  ovx_primpath_list_t list;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_instancing_get_prototype_roots(self->instance, &list));
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(list) : raise_library_error(status);
+}
+
+PyObject* stage_prototype_root(PyObject* object, PyObject* instance) {
+  Stage* self = (Stage*)object;
+  uint64_t path;
+  if (!guard_uint64(instance, "instance_root", &path) || !stage_begin(self, "instancing.get_prototype_root"))
+    return NULL;
+  ovx_primpath_t prototype;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_instancing_get_prototype_root(self->instance, path, &prototype));
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(prototype) : raise_library_error(status);
+}
+
+PyObject* stage_instance_roots(PyObject* object, PyObject* prototype) {
+  Stage* self = (Stage*)object;
+  uint64_t path;
+  if (!guard_uint64(prototype, "prototype_root", &path) || !stage_begin(self, "instancing.get_instance_roots"))
+    return NULL;
+  ovx_primpath_list_t list;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_instancing_get_instance_roots(self->instance, path, &list));
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(list) : raise_library_error(status);
 }

@@ -12,8 +12,6 @@ from enum import IntEnum
 from operator import index
 from typing import TypeVar
 
-from ovstage.errors import ErrorCode, OvstageError
-
 __all__ = ["OVSTAGE_TIMEOUT_INFINITE", "TIMEOUT_INFINITE"]
 
 Kind = TypeVar("Kind", bound=IntEnum)
@@ -115,11 +113,6 @@ def uncopied(value: object) -> TypeError:
     """The answer to a copy of what stands for one native resource."""
     name = type(value).__name__
     return TypeError(f"{'an' if name[0] in 'AEIOU' else 'a'} {name} cannot be copied or pickled")
-
-
-def unsupported(call: str) -> OvstageError:
-    """The answer of a call whose work this build does not do."""
-    return OvstageError(ErrorCode.NOT_SUPPORTED, f"{call} is not supported by this build of ovstage")
 
 
 def _shown(value: object) -> str:

@@ -1,34 +1,79 @@
-"""Native instances of a scene and the prototypes they share."""
+"""Native instances of a scene and the prototypes they share.
+
+An instance shows what its prototype holds; both are ordinary prims here. What makes a prim the root of an instance is
+a relationship, the attribute ``usd-prototype``, whose target is the root of the prototype. Who brings a scene writes
+it, for instance with ``mark``. The answers are those of the newest executed state, sealed or not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ovstage import guard
+from ovstage.enums import AttributeSemantic
 
 if TYPE_CHECKING:
+    from ovstage._native import Operation
     from ovstage.stage import Stage
 
-__all__ = ["available", "get_instance_roots", "get_prototype_root", "get_prototype_roots"]
+__all__ = ["available", "get_instance_roots", "get_prototype_root", "get_prototype_roots", "mark"]
+
+PROTOTYPE = "usd-prototype"
+"""The attribute that says of which prototype a prim is an instance."""
 
 
 def available() -> bool:
-    """Whether this build can answer; while it is False, the other functions raise ``OvstageError(NOT_SUPPORTED)``."""
-    return False
+    """Whether this build can answer."""
+    return True
 
 
 def get_prototype_roots(stage: Stage) -> list[str]:
-    """The root paths of all prototypes."""
-    raise guard.unsupported("instancing.get_prototype_roots")
+    """The root paths of all prototypes that have an instance, in no order."""
+    return _texts(stage, stage._prototype_roots())
 
 
 def get_prototype_root(stage: Stage, instance_root: str) -> str:
-    """The root path of the prototype that an instance shows."""
-    guard.string(instance_root, "instance_root")
-    raise guard.unsupported("instancing.get_prototype_root")
+    """The root path of the prototype that an instance shows.
+
+    Raises ``OvstageError`` with ``NOT_FOUND`` for a prim that is not the root of an instance, as those inside are not.
+    """
+    (instance,) = stage._intern_paths((guard.string(instance_root, "instance_root"),))
+    return stage._path_strings((stage._prototype_root(instance),))[0]
 
 
 def get_instance_roots(stage: Stage, prototype_root: str) -> list[str]:
-    """The root paths of the instances of a prototype."""
-    guard.string(prototype_root, "prototype_root")
-    raise guard.unsupported("instancing.get_instance_roots")
+    """The root paths of the instances of a prototype, in no order; of none for any other path."""
+    (prototype,) = stage._intern_paths((guard.string(prototype_root, "prototype_root"),))
+    return _texts(stage, stage._instance_roots(prototype))
+
+
+def mark(stage: Stage, prototypes: Mapping[str, str], ordinal: int) -> Operation:
+    """Record of which prototype prims are instances: the root of each instance with that of its prototype.
+
+    Prims that do not exist are created. Deleting ``usd-prototype`` of a prim takes the mark away.
+    """
+    import numpy as np
+
+    targets = np.array(stage._intern_paths(tuple(prototypes.values())), dtype=np.uint64)
+    listed = stage._list_from_strings(tuple(prototypes))
+    try:
+        query = stage.query_from_path_list(listed)
+    finally:
+        stage._list_release(listed)
+    with query:
+        return stage.write_attribute(
+            query,
+            PROTOTYPE,
+            ordinal,
+            targets,
+            is_array=True,
+            semantic=AttributeSemantic.RELATIONSHIP_PATH_ID,
+        )
+
+
+def _texts(stage: Stage, path_list: int) -> list[str]:
+    try:
+        return stage._path_strings(stage._list_paths(path_list))
+    finally:
+        stage._list_release(path_list)

@@ -24,6 +24,7 @@ from ovstage.handles import Handle, Hierarchy, Map, Operation, Query, Read
 from ovstage.values import (
     Filter,
     HierarchyComputationModelDesc,
+    HierarchyItem,
     HierarchyResult,
     OrdinalRange,
     QueryResult,
@@ -219,11 +220,20 @@ class Stage(native.Stage):
         return self._operation(self._delete(query, attributes, ordinal))
 
     def clone(self, source_path: str, target_paths: Sequence[str], ordinal: int) -> None:
-        """Copy a prim and everything below it to each target, and wait for it."""
+        """Copy a prim and everything below it to each target, and wait for it: see ``clone_async``."""
         self.clone_async(source_path, target_paths, ordinal).wait()
 
     def clone_async(self, source_path: str, target_paths: Sequence[str], ordinal: int) -> Operation:
-        """Copy a prim and everything below it to each target. A target that exists fails the operation."""
+        """Copy a prim and everything below it to each target: all of it, or nothing.
+
+        Values are those as of ``ordinal``, sealed or not, and are changes at it. Targets of relationships and
+        connections that lie in the source lead into the copy, others stay. World transforms are copied like all else:
+        compute them afterwards. A prim is moved by a clone and a delete of the source at one ordinal.
+
+        Targets are places where nothing is: a prim at or below one that "already exists" fails the operation, like a
+        source that holds nothing and an ordinal that is sealed. Targets that are listed twice, or lie inside the source
+        or each other, are refused at once.
+        """
         return self._operation(self._clone(source_path, target_paths, ordinal))
 
     # --- maps ---
@@ -341,19 +351,17 @@ class Stage(native.Stage):
             return hierarchy.result()
 
     def get_hierarchy_async(self, path_list: int, ordinal: int, relation: HierarchyRelation | int) -> Hierarchy:
-        """Ask for the relatives of each prim of a path list."""
-        guard.uint64(path_list, "path_list")
-        guard.ordinal(ordinal)
-        guard.int32(relation, "relation")
-        raise guard.unsupported("Stage.get_hierarchy")
+        """Ask for the relatives of each prim of a path list, as they are now, sealed or not.
+
+        A parent is a prim, and never ``/``; siblings are the others below the same path. ``ordinal`` comes back in the
+        result; who is no prim has an item with the status ``NOT_FOUND``.
+        """
+        return self._reserved(Hierarchy, self._get_hierarchy(path_list, ordinal, relation))
 
     def fetch_hierarchy_result(self, hierarchy: Hierarchy | int) -> HierarchyResult:
-        """The answer of a hierarchy query that has been waited for."""
-        raise guard.unsupported("Stage.fetch_hierarchy_result")
-
-    def release_hierarchy(self, hierarchy: Hierarchy | int) -> Operation:
-        """Let a hierarchy query go."""
-        raise guard.unsupported("Stage.release_hierarchy")
+        """The answer of a hierarchy query. It stays as it was when the question was asked."""
+        ordinal, items = self._fetch_hierarchy(hierarchy)
+        return HierarchyResult(ordinal, [HierarchyItem(*item) for item in items])
 
     # --- from native answers to objects ---
 

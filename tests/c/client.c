@@ -622,25 +622,6 @@ static void check_cuda_sync(void) {
 static void check_absent_stage_functions(void) {
   scene s;
   if (!open_scene(&s, "absent functions")) return;
-  ovx_string_t path = view("/World/A");
-  ovstage_hierarchy_handle_t hierarchy = 4711;
-  ovstage_hierarchy_result_t result;
-  memset(&result, 0, sizeof result);
-  ovx_primpath_list_t list = 4711;
-  ovx_primpath_t prototype = 4711;
-  CHECK_ABSENT(ovstage_clone(s.stage, path, &path, 1, 1).status, "ovstage_clone");
-  CHECK_ABSENT(ovstage_get_hierarchy(s.stage, s.list, 1, OVSTAGE_HIERARCHY_PARENT, &hierarchy).status,
-               "ovstage_get_hierarchy");
-  CHECK(hierarchy == OVSTAGE_INVALID_HIERARCHY_HANDLE);
-  CHECK_ABSENT(ovstage_fetch_hierarchy_result(s.stage, 1, &result), "ovstage_fetch_hierarchy_result");
-  CHECK_ABSENT(ovstage_release_hierarchy_result(s.stage, &result), "ovstage_release_hierarchy_result");
-  CHECK_ABSENT(ovstage_release_hierarchy(s.stage, 1).status, "ovstage_release_hierarchy");
-  CHECK_ABSENT(ovstage_instancing_get_instance_roots(s.stage, 1, &list), "ovstage_instancing_get_instance_roots");
-  CHECK(list == OVX_INVALID_PRIMPATH_LIST);
-  CHECK_ABSENT(ovstage_instancing_get_prototype_root(s.stage, 1, &prototype), "ovstage_instancing_get_prototype_root");
-  CHECK(prototype == OVX_INVALID_PRIMPATH);
-  CHECK_ABSENT(ovstage_instancing_get_prototype_roots(s.stage, &list), "ovstage_instancing_get_prototype_roots");
-
   ovalign_request_t request;
   memset(&request, 0, sizeof request);
   ovalign_result_t aligned;

@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTI
 
 
 def test_there_are_guides():
-    assert {"mapping", "querying", "reading", "writing"} <= {guide.stem for guide in GUIDES}
+    assert {"mapping", "querying", "reading", "scenes", "writing"} <= {guide.stem for guide in GUIDES}
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)

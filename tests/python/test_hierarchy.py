@@ -1,4 +1,4 @@
-"""World transforms follow from local ones, whoever wrote them, on ordinals that are sealed already or not yet."""
+"""World transforms follow from local ones, on ordinals that are sealed already or not yet; relatives from paths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import ovstage
-from ovstage import AttributeSemantic, ErrorCode, HierarchyComputationModel, OvstageError, Stage, StageConfig
+from ovstage import (
+    AttributeSemantic,
+    ErrorCode,
+    HierarchyComputationModel,
+    HierarchyRelation,
+    OvstageError,
+    Stage,
+    StageConfig,
+)
 
 LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
 
@@ -174,3 +182,85 @@ def test_a_destroyed_stage_is_named():
     with pytest.raises(OvstageError) as failure:
         stage.compute_hierarchy_async(1, 1)
     assert failure.value.code == ErrorCode.INVALID_HANDLE
+
+
+# --- who is related to whom ---
+
+PARENT, CHILDREN, SIBLINGS = HierarchyRelation
+
+
+@pytest.fixture
+def family(make_table):
+    """A parent that carries nothing stands between /World and the sisters."""
+    table = make_table(["/World", "/World/Home/Ann", "/World/Home/Bea", "/World/Home/Bea/Cat", "/Alone"])
+    table.write("age", np.arange(5.0), 1)
+    return table
+
+
+def relatives(stage, table, relation):
+    answer = stage.get_hierarchy(table.list, 7, relation)
+    assert answer.ordinal == 7 and answer.input_count == len(table.paths)
+    assert all(item.ok for item in answer.items)
+    return [list(item.paths) for item in answer.items]
+
+
+def test_relatives(stage, family):
+    cat = "/World/Home/Bea/Cat"
+    assert relatives(stage, family, PARENT) == [[], [], [], ["/World/Home/Bea"], []]
+    assert relatives(stage, family, CHILDREN) == [[], [], [cat], [], []]
+    assert relatives(stage, family, SIBLINGS) == [["/Alone"], ["/World/Home/Bea"], ["/World/Home/Ann"], [], ["/World"]]
+
+
+def test_they_are_those_of_the_derived_attributes(stage, names, family):
+    for relation, attribute in ((PARENT, "usd-parent"), (CHILDREN, "usd-children")):
+        derived = [
+            [] if row is None else [names.path_to_string(int(path)) for path in np.atleast_1d(row)]
+            for row in family.read(attribute, 1)
+        ]
+        assert relatives(stage, family, relation) == derived
+
+
+def test_who_is_missing_is_told_for_each(stage, family, make_table):
+    table = make_table(["/World/Home", "/Nobody", "/World", "/"])
+    answer = stage.get_hierarchy(table.list, 1, CHILDREN)
+    assert [item.status for item in answer.items] == [ErrorCode.NOT_FOUND, ErrorCode.NOT_FOUND, 0, ErrorCode.NOT_FOUND]
+    assert answer.items[1].paths == () and answer.item_paths(2) == ()
+
+
+def test_an_answer_stays_as_it_was(stage, family, make_table):
+    with stage.get_hierarchy_async(family.list, 1, CHILDREN) as question:
+        question.wait()
+        make_table(["/World/New"]).write("age", np.float64([1]), 1)
+        assert question.result().item_paths(0) == ()
+        assert question.result() == question.result()
+    assert stage.get_hierarchy(family.list, 1, CHILDREN).item_paths(0) == ("/World/New",)
+
+
+def test_questions_end_once(stage, family):
+    question = stage.get_hierarchy_async(family.list, 1, PARENT)
+    handle = question.handle
+    question.release().wait()
+    for call in (question.result, question.release, lambda: stage.fetch_hierarchy_result(handle)):
+        with pytest.raises(OvstageError) as failure:
+            call()
+        assert failure.value.code == ErrorCode.INVALID_HANDLE
+    assert stage.release_hierarchy(handle).status == ErrorCode.INVALID_HANDLE
+    assert stage.fetch_query_result(family.query).total_prim_count == 5
+
+
+def test_a_dropped_question_is_given_back(stage, family):
+    question = stage.get_hierarchy_async(family.list, 1, PARENT)
+    handle = question.handle
+    questions = [question]
+    del question
+    with pytest.warns(ResourceWarning, match="garbage-collected without release"):
+        questions.clear()
+    assert stage.release_hierarchy(handle).status == ErrorCode.INVALID_HANDLE
+
+
+def test_bad_questions(stage, family):
+    question = stage.get_hierarchy_async(family.list, 1, 3)
+    assert (question.op.status, question.handle) == (ErrorCode.INVALID_ARGUMENT, 0)
+    assert "expected PARENT (0), CHILDREN (1) or SIBLINGS (2)" in question.op.error_message()
+    with pytest.raises(OvstageError, match="prim_paths 4711"):
+        stage.get_hierarchy(4711, 1, PARENT)

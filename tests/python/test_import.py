@@ -193,17 +193,3 @@ def test_every_public_object_is_documented():
         if (inspect.isclass(value) or callable(value) or inspect.ismodule(value)) and not value.__doc__:
             undocumented.append(name)
     assert not undocumented
-
-
-def test_instancing_says_what_it_cannot_do(stage):
-    assert ovstage.instancing.available() is False
-    for call in (
-        lambda: ovstage.instancing.get_prototype_roots(stage),
-        lambda: ovstage.instancing.get_prototype_root(stage, "/A"),
-        lambda: ovstage.instancing.get_instance_roots(stage, "/A"),
-    ):
-        with pytest.raises(ovstage.OvstageError, match=r"instancing\.get_") as caught:
-            call()
-        assert caught.value.code == ovstage.ErrorCode.NOT_SUPPORTED
-    with pytest.raises(TypeError, match="expected str for instance_root"):
-        ovstage.instancing.get_prototype_root(stage, 5)

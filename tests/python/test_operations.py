@@ -519,10 +519,6 @@ def test_unsupported_calls_name_themselves(table):
     )
     raises(ErrorCode.NOT_SUPPORTED, on_gpu.wait, "CUDA:0")
     good(table)
-    raises(ErrorCode.NOT_SUPPORTED, lambda: stage.clone("/World/Prim0", ["/World/Copy"], 1), "clone")
-    raises(ErrorCode.NOT_SUPPORTED, lambda: stage.get_hierarchy(table.list, 1, 0), "get_hierarchy")
-    raises(ErrorCode.NOT_SUPPORTED, lambda: stage.fetch_hierarchy_result(1), "fetch_hierarchy_result")
-    raises(ErrorCode.NOT_SUPPORTED, lambda: stage.release_hierarchy(1), "release_hierarchy")
 
 
 # --- the stage itself ---

@@ -1,5 +1,5 @@
 /*
- * ovstage.h - the stage library: process, log, instances, hierarchy.
+ * ovstage.h - the stage library: process, log, instances, clones, hierarchy.
  *
  * A program makes an instance, works with it through the functions of ovstage_api/ovstage_api.h, and destroys it:
  *
@@ -16,9 +16,8 @@
  * <ovx/path_dictionary/path_dictionary.h> as well; for what this library offers beyond the shared interface,
  * <ovstage/ovstage_go.h>.
  *
- * Not built yet in this version, and answered with NOT_SUPPORTED and a text that names the call: ovstage_clone,
- * ovstage_get_hierarchy, instancing (ovstage_instancing.h) and everything about USD files in C (ovstage_population.h,
- * ovstage_population_export.h). USD scenes are loaded by the Python package.
+ * Not built in this version, and answered with NOT_SUPPORTED and a text that names the call: everything about USD files
+ * in C (ovstage_population.h, ovstage_population_export.h). USD scenes are loaded by the Python package.
  */
 #ifndef OVSTAGE_H
 #define OVSTAGE_H
@@ -128,14 +127,17 @@ ovstage_api_status_t ovstage_get_usd_stage_id(ovstage_instance_t* instance, uint
 /*
  * ovstage_clone - copy a prim and everything below it to new places, at an ordinal.
  *
- * Values are those as of `ordinal`, sealed or not. Path values that point into the source point into the copy.
+ * Values are those as of `ordinal`, sealed or not, and are changes at it. Targets of relationships and connections that
+ * are the source, lie below it, or are properties there, lead into the copy; others stay. World transforms are copied
+ * like all else, see ovstage_compute_hierarchy. Prims above a target need not exist and are not created.
  *
- *   target_paths  num_target_paths paths; none of them may exist
+ *   source_path   the source; there must be a prim at or below it
+ *   target_paths  num_target_paths paths, apart from each other and outside of the source. No prim may exist at or
+ *                 below any of them. None: nothing is done
  *
- * Errors    Of the operation: OP_FAILED - no such source, or a target "already exists"; then nothing is cloned.
- *           WRITE_FLOOR_VIOLATION.
- *
- * This version answers NOT_SUPPORTED.
+ * Errors    INVALID_ARGUMENT: no paths, the same target twice, a target inside the source or inside another. Of the
+ *           operation: OP_FAILED - no such source, or a prim in the way, "already exists"; WRITE_FLOOR_VIOLATION -
+ *           `ordinal` is sealed for an attribute of the source. Then nothing is cloned.
  */
 ovstage_enqueue_result_t ovstage_clone(ovstage_instance_t* instance, ovx_string_t source_path,
                                        const ovx_string_t* target_paths, size_t num_target_paths,
@@ -144,15 +146,16 @@ ovstage_enqueue_result_t ovstage_clone(ovstage_instance_t* instance, ovx_string_
 /* ---- Hierarchy ------------------------------------------------------------------------------------------------- */
 
 /*
- * ovstage_get_hierarchy - ask for parents, children or siblings of prims, in the latest sealed state.
+ * ovstage_get_hierarchy - ask for parents, children or siblings of prims.
+ *
+ * The answer is that of the moment of the call: like usd-parent and usd-children it is about the prims that exist by
+ * then, sealed or not.
  *
  *   prim_paths            the prims; copied
  *   ordinal               comes back in the result
  *   out_hierarchy_handle  to be ended by ovstage_release_hierarchy; 0 on failure
  *
- * Errors    INVALID_ARGUMENT: an unknown relation.
- *
- * This version answers NOT_SUPPORTED.
+ * Errors    INVALID_ARGUMENT: an unknown relation, NULL. INVALID_HANDLE: no path list.
  */
 ovstage_enqueue_result_t ovstage_get_hierarchy(ovstage_instance_t* instance, ovx_primpath_list_t prim_paths,
                                                ovstage_ordinal_t ordinal, ovstage_hierarchy_relation_t relation,
@@ -161,17 +164,20 @@ ovstage_enqueue_result_t ovstage_get_hierarchy(ovstage_instance_t* instance, ovx
 /*
  * ovstage_fetch_hierarchy_result - take the answer of a hierarchy question; never waits.
  *
- * Returns   OK, TIMEOUT while it is not ready, OP_FAILED. This version answers NOT_SUPPORTED.
+ *   out_result  one item for each path, NOT_FOUND where it is no prim; its relatives are those of `paths` from
+ *               path_offset on, as strings, in the order of their creation. To be released; may be taken again
+ *
+ * Returns   OK, TIMEOUT while it is not ready, OP_FAILED. INVALID_HANDLE, INVALID_ARGUMENT: NULL.
  */
 ovstage_api_status_t ovstage_fetch_hierarchy_result(ovstage_instance_t* instance,
                                                     ovstage_hierarchy_handle_t hierarchy_handle,
                                                     ovstage_hierarchy_result_t* out_result);
 
-/* ovstage_release_hierarchy_result - free an answer; the question stays. This version answers NOT_SUPPORTED. */
+/* ovstage_release_hierarchy_result - free an answer, once; the question stays. INVALID_HANDLE for any other. */
 ovstage_api_status_t ovstage_release_hierarchy_result(ovstage_instance_t* instance,
                                                       const ovstage_hierarchy_result_t* result);
 
-/* ovstage_release_hierarchy - end a hierarchy question. This version answers NOT_SUPPORTED. */
+/* ovstage_release_hierarchy - end a hierarchy question; answers that were taken stay. */
 ovstage_enqueue_result_t ovstage_release_hierarchy(ovstage_instance_t* instance, ovstage_hierarchy_handle_t handle);
 
 /*

@@ -1,7 +1,8 @@
 /*
- * ovstage_instancing.h - which prims are instances of which prototypes, in the latest committed state.
+ * ovstage_instancing.h - which prims are instances of which prototypes, in the newest executed state, sealed or not.
  *
- * Not built yet in this version: each call answers NOT_SUPPORTED, with a text that names it.
+ * What makes a prim the root of an instance is the attribute usd-prototype, an array of path ids (RELATIONSHIP_PATH_ID)
+ * whose first is the root of the prototype. Whoever brings the scene writes it; prims inside an instance have none.
  */
 #ifndef OVSTAGE_INSTANCING_H
 #define OVSTAGE_INSTANCING_H
@@ -14,7 +15,7 @@ extern "C" {
 
 /*
  * ovstage_instancing_get_instance_roots - list the roots of all instances of a prototype; prims inside an instance are
- * not listed. The list may be empty.
+ * not listed. The list is empty for a path that is no prototype.
  *
  *   out_instance_roots  a new list, of which the caller owns the one reference; released through the path dictionary
  */
@@ -24,7 +25,7 @@ ovstage_api_status_t ovstage_instancing_get_instance_roots(ovstage_instance_t* i
 /*
  * ovstage_instancing_get_prototype_root - tell the prototype of an instance.
  *
- * Errors    NOT_FOUND: instance_root is not the root of an instance.
+ * Errors    NOT_FOUND: instance_root is not the root of an instance. INVALID_ARGUMENT: no path, NULL.
  */
 ovstage_api_status_t ovstage_instancing_get_prototype_root(ovstage_instance_t* instance, ovx_primpath_t instance_root,
                                                            ovx_primpath_t* out_prototype_root);

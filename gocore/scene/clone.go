@@ -1,0 +1,292 @@
+package scene
+
+import (
+	"slices"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+	"ovstage/gocore/tensor"
+)
+
+// Clone copies everything that the prims at and below source hold as of an ordinal, sealed or not, to each target at that
+// ordinal. It creates only: a target is a place where nothing is. All of it is done or nothing.
+//
+// Targets of relationships and connections that lie in the source lie in the copy afterwards, properties of its prims
+// included; others stay. World transforms are copied like all else: compute them anew where they matter.
+//
+// The rows of one target follow each other in each column, in the order of the source's. Arrays are stored once for all
+// targets, unless they hold paths.
+func (s *Scene) Clone(source string, targets []string, ordinal uint64) (op uint64, err *stage.Error) {
+	c := clone{dict: s.dict, source: source, ordinal: ordinal}
+	if err := c.read(targets); err != nil {
+		return 0, err
+	}
+	return s.stage.Operate(c.run)
+}
+
+// clone is one operation.
+type clone struct {
+	dict    *pathdict.Dictionary
+	in      stage.Inside
+	source  string
+	known   bool // somebody interned the source, without which it holds nothing
+	from    uint32
+	onto    []uint32
+	ordinal uint64
+
+	parts []copied
+	moves moves
+	made  []stage.Creation
+}
+
+// copied is what the source holds in one column.
+type copied struct {
+	name   pathdict.Token
+	column *column.Column
+	rows   column.Rows // ascending
+}
+
+// read judges the arguments by themselves.
+func (c *clone) read(targets []string) *stage.Error {
+	var from [1]pathdict.Path
+	if err := c.dict.LookupPaths([]string{c.source}, from[:]); err != nil {
+		return failf(stage.InvalidArgument, "source_path: %s", err)
+	}
+	c.from, c.known = c.dict.Index(from[0])
+	onto := make([]pathdict.Path, len(targets))
+	if err := c.dict.Paths(targets, onto); err != nil {
+		return failf(stage.InvalidArgument, "target_paths: %s", err)
+	}
+	at := make(map[uint32]int, len(targets))
+	for i, path := range onto {
+		target, _ := c.dict.Index(path)
+		if before, again := at[target]; again {
+			return failf(stage.InvalidArgument, "target_paths[%d] and target_paths[%d] are both %s; list each target once", before, i, targets[i])
+		}
+		at[target] = i
+		c.onto = append(c.onto, target)
+	}
+	for i, target := range c.onto {
+		for target != 0 {
+			target = c.dict.ParentAt(target)
+			if c.known && target == c.from {
+				return failf(stage.InvalidArgument, "target_paths[%d]: %s lies inside the source %s; clone to a place outside of it",
+					i, targets[i], c.source)
+			}
+			if outer, nested := at[target]; nested {
+				return failf(stage.InvalidArgument, "target_paths[%d]: %s lies inside target_paths[%d], %s; targets must be apart",
+					i, targets[i], outer, targets[outer])
+			}
+		}
+	}
+	return nil
+}
+
+func (c *clone) run(in stage.Inside) *stage.Error {
+	c.in = in
+	defer c.close()
+	if err := c.collect(); err != nil {
+		return err
+	}
+	if err := c.checkTargets(); err != nil {
+		return err
+	}
+	if len(c.onto) == 0 {
+		return nil
+	}
+	if failure := c.copy(); failure != nil {
+		return failf(stage.OutOfMemory, "cloning %s to %d targets: %s", c.source, len(c.onto), failure)
+	}
+	made := c.made
+	c.made = nil // the stage's now
+	return in.Create(c.ordinal, made...)
+}
+
+func (c *clone) close() {
+	for _, part := range c.parts {
+		part.rows.Release()
+	}
+	for _, m := range c.made {
+		m.Release()
+	}
+}
+
+// collect finds what there is to copy, and refuses it if any of it can't be written at the ordinal.
+func (c *clone) collect() *stage.Error {
+	prims := c.candidates()
+	err := c.in.Attributes(func(name pathdict.Token, columns []*column.Column, floor uint64) *stage.Error {
+		for _, from := range columns {
+			rows, failure := holding(from, prims, c.ordinal)
+			if failure != nil {
+				return failf(stage.OutOfMemory, "attribute %q: %s", text(c.in, name), failure)
+			}
+			if rows.Len() == 0 {
+				continue
+			}
+			c.parts = append(c.parts, copied{name, from, rows})
+			if c.ordinal <= floor {
+				return failf(stage.WriteFloorViolation, "attribute %q of the source %s: ordinal %d is sealed, the write floor is %d; clone at an ordinal above it",
+					text(c.in, name), c.source, c.ordinal, floor)
+			}
+		}
+		return nil
+	})
+	if err == nil && len(c.parts) == 0 {
+		err = failf(stage.OpFailed, "source_path: there is no prim at or below %s as of ordinal %d", c.source, c.ordinal)
+	}
+	return err
+}
+
+// candidates lists the prims of the source: those that exist, and those that were deleted above the ordinal only.
+func (c *clone) candidates() (prims []uint32) {
+	if !c.known {
+		return nil
+	}
+	c.in.Below(c.from, func(path uint32) { prims = append(prims, path) })
+	_ = c.in.Attributes(func(_ pathdict.Token, columns []*column.Column, _ uint64) *stage.Error {
+		for _, from := range columns {
+			from.DeletedAbove(c.ordinal).Each(func(row int) {
+				if path := from.Path(row); c.inside(path) {
+					prims = append(prims, path)
+				}
+			})
+		}
+		return nil
+	})
+	slices.Sort(prims)
+	return slices.Compact(prims)
+}
+
+// inside reports whether a path is the source or lies below it.
+func (c *clone) inside(path uint32) bool {
+	for path > c.from { // indices rise from parent to child
+		path = c.dict.ParentAt(path)
+	}
+	return path == c.from
+}
+
+// holding returns the rows of those prims that hold a value as of an ordinal, ascending.
+func holding(c *column.Column, prims []uint32, ordinal uint64) (column.Rows, error) {
+	var found []uint32
+	for _, path := range prims {
+		if row := c.Row(path); row >= 0 {
+			found = append(found, uint32(row))
+		}
+	}
+	slices.Sort(found)
+	index, err := memory.Alloc(4*len(found), memory.Indices)
+	if err != nil || len(found) == 0 {
+		index.Release()
+		return column.Rows{}, err
+	}
+	copy(index.Uint32s(len(found)), found)
+	rows := column.Indexed(index, len(found))
+	defer rows.Release()
+	return rows.Where(c.Alive(rows, ordinal))
+}
+
+func (c *clone) checkTargets() *stage.Error {
+	for i, target := range c.onto {
+		if prim, occupied := c.in.Occupied(target); occupied {
+			return failf(stage.OpFailed, "target_paths[%d]: prim %s already exists; nothing was cloned, delete it first or choose another target",
+				i, c.in.Path(prim))
+		}
+	}
+	return nil
+}
+
+// copy makes the new values, which are nobody's yet.
+func (c *clone) copy() error {
+	if err := c.plan(); err != nil {
+		return err
+	}
+	for _, part := range c.parts {
+		made := stage.Creation{Attribute: part.name, Schema: part.column.Schema(), Prims: c.prims(part)}
+		copyPart := c.copyFixed
+		if made.Schema.Array {
+			copyPart = c.copyArrays
+		}
+		err := copyPart(part, &made)
+		c.made = append(c.made, made)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prims lists who gets the values: target by target, in the order of the source's rows.
+func (c *clone) prims(part copied) []uint32 {
+	prims := make([]uint32, 0, len(c.onto)*part.rows.Len())
+	for k := range c.onto {
+		part.rows.Each(func(_, row int) { prims = append(prims, c.moves.of(k, part.column.Path(row))) })
+	}
+	return prims
+}
+
+func (c *clone) copyFixed(part copied, made *stage.Creation) (err error) {
+	size := part.rows.Len() * part.column.Width()
+	if made.Block, err = memory.Alloc(len(c.onto)*size, memory.Columns); err != nil {
+		return err
+	}
+	bytes := made.Block.Bytes()[:len(c.onto)*size]
+	if err := part.column.Compose(bytes[:size], part.rows, c.ordinal); err != nil {
+		return err
+	}
+	repeat(bytes, size)
+	return nil
+}
+
+// repeat fills bytes with copies of the first size of them.
+func repeat(bytes []byte, size int) {
+	for done := size; done < len(bytes); done *= 2 {
+		copy(bytes[done:], bytes[:done])
+	}
+	memory.Copied(len(bytes) - size)
+}
+
+// copyArrays stores the values once and lets every target point at them; paths are stored for each target.
+func (c *clone) copyArrays(part copied, made *stage.Creation) (err error) {
+	values, total := part.column.Values(part.rows, c.ordinal), 0
+	for _, v := range values {
+		total += len(v)
+	}
+	times := 1
+	if stride := pathStride(made.Schema); stride > 0 {
+		times = len(c.onto)
+	}
+	if made.Block, err = memory.Alloc(len(made.Prims)*column.SpanSize, memory.Columns); err != nil {
+		return err
+	}
+	if made.Arena.Block, err = memory.Alloc(times*total, memory.Columns); err != nil {
+		return err
+	}
+	spans, arena := column.Spans(made.Block, len(made.Prims)), made.Arena.Block.Bytes()
+	for k := range c.onto {
+		if k >= times {
+			break
+		}
+		for i, v := range values {
+			at := made.Arena.Used
+			spans[k*len(values)+i] = column.Span{Offset: uint64(at), Length: uint64(len(v))}
+			made.Arena.Used += copy(arena[at:], v)
+			c.moves.move(k, idsIn(arena[at:made.Arena.Used], made.Schema))
+		}
+	}
+	memory.Copied(made.Arena.Used)
+	if times == 1 {
+		repeat(made.Block.Bytes()[:len(made.Prims)*column.SpanSize], len(values)*column.SpanSize)
+	}
+	return nil
+}
+
+// pathStride is the distance of the paths in the values of an array column, in words; 0 where there are none.
+func pathStride(schema column.Schema) int {
+	switch schema.Semantic {
+	case tensor.SemanticRelationshipPathID, tensor.SemanticConnectionPathID:
+		return int(schema.DType.Lanes)
+	}
+	return 0
+}

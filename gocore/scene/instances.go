@@ -1,0 +1,96 @@
+package scene
+
+import (
+	"slices"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+	"ovstage/gocore/tensor"
+)
+
+// Prototype is the attribute that makes a prim the root of an instance: a relationship (uint64 array, RELATIONSHIP_PATH_ID)
+// whose first target is the root of its prototype. Whoever brings a scene writes it; prims inside an instance have none.
+const Prototype = "usd-prototype"
+
+// instances calls visit for the root of every instance and that of its prototype, in the newest executed state.
+func (s *Scene) instances(in stage.Inside, visit func(instance, prototype uint32)) *stage.Error {
+	columns, _, err := in.Columns(s.prototype)
+	if err != nil {
+		return err
+	}
+	for _, c := range columns {
+		if schema := c.Schema(); !schema.Array || schema.DType != (tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}) {
+			continue
+		}
+		for row, values := range c.Values(column.Interval(0, c.Rows()), latest) {
+			targets := pathsIn(values)
+			if len(targets) == 0 {
+				continue
+			}
+			if prototype, known := s.dict.Index(targets[0]); known {
+				visit(c.Path(row), prototype)
+			}
+		}
+	}
+	return nil
+}
+
+// Prototypes lists the roots of the prototypes that have an instance, in the order in which their paths were first met.
+func (s *Scene) Prototypes() (list pathdict.ListHandle, err *stage.Error) {
+	return s.listed(func(in stage.Inside, add func(path uint32)) *stage.Error {
+		return s.instances(in, func(_, prototype uint32) { add(prototype) })
+	})
+}
+
+// Instances lists the roots of the instances of a prototype, of none if it is no prototype.
+func (s *Scene) Instances(prototype pathdict.Path) (list pathdict.ListHandle, err *stage.Error) {
+	wanted, known := s.dict.Index(prototype)
+	if !known {
+		return 0, unknownPath("prototype_root", prototype)
+	}
+	return s.listed(func(in stage.Inside, add func(path uint32)) *stage.Error {
+		return s.instances(in, func(instance, of uint32) {
+			if of == wanted {
+				add(instance)
+			}
+		})
+	})
+}
+
+// PrototypeOf returns the root of the prototype of an instance.
+func (s *Scene) PrototypeOf(instance pathdict.Path) (found pathdict.Path, err *stage.Error) {
+	wanted, known := s.dict.Index(instance)
+	if !known {
+		return 0, unknownPath("instance_root", instance)
+	}
+	err = s.stage.Look(func(in stage.Inside) *stage.Error {
+		return s.instances(in, func(of, prototype uint32) {
+			if of == wanted {
+				found = s.dict.PathAt(prototype)
+			}
+		})
+	})
+	if err == nil && found == 0 {
+		text, _ := s.dict.PathString(instance)
+		err = failf(stage.NotFound, "instance_root: prim %s is not the root of an instance", text)
+	}
+	return found, err
+}
+
+// listed makes a list, with one reference, of the paths that are found, each once.
+func (s *Scene) listed(find func(in stage.Inside, add func(path uint32)) *stage.Error) (list pathdict.ListHandle, err *stage.Error) {
+	var found []uint32
+	if err := s.stage.Look(func(in stage.Inside) *stage.Error {
+		return find(in, func(path uint32) { found = append(found, path) })
+	}); err != nil {
+		return 0, err
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	return s.dict.Mint(s.dict.ListAt(found)), nil
+}
+
+func unknownPath(argument string, path pathdict.Path) *stage.Error {
+	return failf(stage.InvalidArgument, "%s: %d is not a path of this stage's dictionary; intern the path first", argument, path)
+}
