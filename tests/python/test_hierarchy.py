@@ -12,8 +12,6 @@ from ovstage import (
     HierarchyComputationModel,
     HierarchyRelation,
     OvstageError,
-    Stage,
-    StageConfig,
 )
 
 LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
@@ -150,13 +148,21 @@ def test_what_is_no_model_is_refused(stage, model):
     assert "expected CPU_INCREMENTAL (1)" in op.error_message()
 
 
-def test_runtime_default_is_that_of_the_stage():
-    default = HierarchyComputationModel.RUNTIME_DEFAULT
-    with Stage("cpu", StageConfig(HierarchyComputationModel.CPU_INCREMENTAL)) as stage:
-        stage.compute_hierarchy(input_ordinal=1, output_ordinal=1, model=default)
-    with Stage("gpu", StageConfig(HierarchyComputationModel.GPU_GLOBAL)) as stage:
-        with pytest.raises(OvstageError, match=r"GPU_GLOBAL \(3\) needs CUDA"):
-            stage.compute_hierarchy(1, 1, default)
+def test_runtime_default_is_that_of_the_process(fresh_python):
+    program = """if True:
+        from ovstage import HierarchyComputationModel as Model, OvstageError, Stage, StageConfig
+
+        with Stage("cpu", StageConfig(Model.CPU_INCREMENTAL)) as stage:
+            stage.compute_hierarchy(input_ordinal=1, output_ordinal=1, model=Model.RUNTIME_DEFAULT)
+        with Stage("gpu", StageConfig(Model.GPU_GLOBAL)) as stage:
+            try:
+                stage.compute_hierarchy(1, 1, Model.RUNTIME_DEFAULT)
+            except OvstageError as refusal:
+                print(refusal)
+    """
+    child = fresh_python(program)
+    assert child.returncode == 0, child.stderr
+    assert "GPU_GLOBAL (3) needs CUDA" in child.stdout
 
 
 def test_another_type_is_named(stage, make_table):
