@@ -254,7 +254,7 @@ func (c *clone) copyArrays(part copied, made *stage.Creation) (err error) {
 		total += len(v)
 	}
 	times := 1
-	if stride := pathStride(made.Schema); stride > 0 {
+	if pathStride(made.Schema) > 0 {
 		times = len(c.onto)
 	}
 	if made.Block, err = memory.Alloc(len(made.Prims)*column.SpanSize, memory.Columns); err != nil {
@@ -264,10 +264,7 @@ func (c *clone) copyArrays(part copied, made *stage.Creation) (err error) {
 		return err
 	}
 	spans, arena := column.Spans(made.Block, len(made.Prims)), made.Arena.Block.Bytes()
-	for k := range c.onto {
-		if k >= times {
-			break
-		}
+	for k := range times {
 		for i, v := range values {
 			at := made.Arena.Used
 			spans[k*len(values)+i] = column.Span{Offset: uint64(at), Length: uint64(len(v))}

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -274,6 +275,21 @@ func TestEveryPassEndsAtThePlainScene(t *testing.T) {
 			}
 		}
 		f.Close()
+	}
+}
+
+func BenchmarkFirstPass(b *testing.B) {
+	paths := make([]string, 100_000)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/World/robot_%d/link_%d", i/100, i%100)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		f := newFixture(b)
+		write(f, LocalTransform, matrixType, 0, 1, paths, make([]matrix, len(paths)))
+		f.seal(1)
+		b.StartTimer()
+		f.compute(1, 1)
 	}
 }
 

@@ -123,13 +123,7 @@ func (s *Stage) deriveChildren(g *Group, covered []uint32) error {
 	var children []uint32
 	at := 0
 	for i, path := range covered {
-		children = children[:0]
-		kin.children(path, func(child uint32) {
-			if s.prims.exists(child) {
-				children = append(children, child)
-			}
-		})
-		s.prims.sort(children)
+		children = s.prims.children(path, children[:0])
 		row[i] = column.Span{Offset: uint64(8 * at), Length: uint64(8 * len(children))}
 		for _, child := range children {
 			values[at] = s.dict.PathAt(child)

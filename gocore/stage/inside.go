@@ -48,14 +48,7 @@ func (in Inside) Exists(path uint32) bool { return in.s.exists(path) }
 
 // Children calls visit for the children of a path that are prims, in the order of their creation.
 func (in Inside) Children(path uint32, visit func(child uint32)) {
-	var children []uint32
-	in.s.prims.kin().children(path, func(child uint32) {
-		if in.s.exists(child) {
-			children = append(children, child)
-		}
-	})
-	in.s.prims.sort(children)
-	for _, child := range children {
+	for _, child := range in.s.prims.children(path, nil) {
 		visit(child)
 	}
 }

@@ -102,6 +102,18 @@ func (p *prims) kin() *family {
 	return p.family
 }
 
+// children appends the children of a path that are prims to a list, in the order of their creation.
+func (p *prims) children(path uint32, list []uint32) []uint32 {
+	from := len(list)
+	p.kin().children(path, func(child uint32) {
+		if p.exists(child) {
+			list = append(list, child)
+		}
+	})
+	p.sort(list[from:])
+	return list
+}
+
 // exists reports whether a prim carries anything.
 func (s *Stage) exists(path uint32) bool { return s.prims.exists(path) }
 
