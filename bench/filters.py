@@ -6,13 +6,13 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from statistics import median
 from time import thread_time
 
 import numpy as np
-from measure import Call, Effort, Row, shown, undisturbed
+from measure import Effort, Row, shown, undisturbed
 
 from ovstage import Filter, FilterOp, PathDictionary, Predicate, Stage
 
@@ -21,7 +21,7 @@ DEEP = "/World/envs/env_{}/robot_{}/link_{}"
 LIMIT = 10.0  # ms
 
 
-def timed(call: Call) -> float:
+def timed(call: Callable[[], object]) -> float:
     """Processor seconds of one call."""
     start = thread_time()
     call()
