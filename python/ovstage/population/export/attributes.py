@@ -36,9 +36,8 @@ _IDENTITY = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.
 
 
 def author_attributes(draft: Draft) -> None:
-    """Write attributes by rules, transforms first: the values of their operations would contradict them."""
-    rules = draft.options.attribute_rules
-    for rule in sorted(rules, key=lambda rule: rule.source_attribute_name != _XFORM):
+    """Write attributes by rules: transforms first, whose operations must not be contradicted, and patterns last."""
+    for rule in sorted(draft.options.attribute_rules, key=_rank):
         written = sum(_column(draft, rows, rule) for name in _named(draft, rule) for rows in draft.selected.rows(name))
         if rule.has(RuleFlag.REQUIRED) and not written:
             raise failure(
@@ -47,6 +46,10 @@ def author_attributes(draft: Draft) -> None:
             )
     if draft.options.projection == ExportProjection.SCHEMA_DECLARED:
         _declared_attributes(draft)
+
+
+def _rank(rule: AttributeRule) -> tuple[bool, bool]:
+    return rule.source_attribute_name != _XFORM, rule.source_attribute_name_match == NameMatch.GLOB
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def _declared_attributes(draft: Draft) -> None:
             places = []
             for at, row in enumerate(rows.prims):
                 prim = draft.prims.get(row)
-                if prim is None or draft.layer.GetPropertyAtPath(f"{prim.path}.{name}"):
+                if prim is None:
                     continue
                 if name == "xformOpOrder" and prim.path in draft.transformed:
                     continue
@@ -110,7 +113,11 @@ def _declared_attributes(draft: Draft) -> None:
 
 
 def _values(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], rule: AttributeRule, name: str) -> int:
-    """Write the values at ``places`` of a column; returns how many. Prims may declare different types for it."""
+    """Write the values at ``places`` of a column, unless there is one already; returns how many.
+
+    Prims may declare different types for it.
+    """
+    places = [(at, prim) for at, prim in places if (prim.path, name) not in draft.written]
     draft.report["attributes_examined"] += len(places)
     if not places:
         return 0
@@ -164,6 +171,7 @@ def _write(draft: Draft, prim: Prim, target: Target, kind: Sdf.ValueTypeName, va
         variability = Sdf.VariabilityUniform if target.uniform else Sdf.VariabilityVarying
         attribute = Sdf.AttributeSpec(spec, target.name, kind, variability, target.custom)
     attribute.default = value
+    draft.written.add((prim.path, target.name))
 
 
 def _unsupported(draft: Draft, rows: Rows, count: int, target: Target, rule: AttributeRule) -> None:

@@ -50,6 +50,8 @@ class Draft:
         """Paths whose transform operations come from ``omni:xform``."""
         self.touched: dict[str, None] = {}
         """Paths that something was written to, in order."""
+        self.written: set[tuple[str, str]] = set()
+        """Paths and names of the properties that were written; the first rule that writes one decides."""
         self.inferred: set[tuple[str, str]] = set()
         """Columns and the types that nothing but their values suggested."""
         self.report["prims_examined"] = len(held.prims)

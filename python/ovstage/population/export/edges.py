@@ -69,7 +69,7 @@ def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
 
 def _declares_relationship(draft: Draft, prim: Prim, name: str) -> bool:
     declared = definition(prim.type, prim.schemas).GetRelationshipDefinition(name)
-    return bool(declared) and not draft.layer.GetPropertyAtPath(f"{prim.path}.{name}")
+    return bool(declared) and (prim.path, name) not in draft.written
 
 
 def _targets(draft: Draft, rows: Rows, connection: bool) -> list[list[str]]:
@@ -90,6 +90,7 @@ def _targets(draft: Draft, rows: Rows, connection: bool) -> list[list[str]]:
 def _relate(draft: Draft, prim: Prim, name: str, targets: list[str]) -> int:
     spec = draft.spec(prim)
     relationship = spec.relationships.get(name) or Sdf.RelationshipSpec(spec, name, False)
+    draft.written.add((prim.path, name))
     relationship.targetPathList.ClearEditsAndMakeExplicit()
     relationship.targetPathList.explicitItems = [Sdf.Path(target) for target in targets]
     return 1
