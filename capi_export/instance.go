@@ -47,6 +47,24 @@ func of(c *C.ovstage_context_t) *instance { return (*instances.Load())[c.slot] }
 // Identities of groups and results, unique in the process: one of another instance is never mistaken for one's own.
 var lastIdentity atomic.Uint64
 
+// lend notes what a client has until it gives it back, and returns its identity.
+func lend[T any](i *instance, lent map[uint64]T, thing T) uint64 {
+	id := lastIdentity.Add(1)
+	i.mu.Lock()
+	lent[id] = thing
+	i.mu.Unlock()
+	return id
+}
+
+// takeBack ends that. It reports whether the client had it.
+func takeBack[T any](i *instance, lent map[uint64]T, id uint64) (thing T, had bool) {
+	i.mu.Lock()
+	thing, had = lent[id]
+	delete(lent, id)
+	i.mu.Unlock()
+	return thing, had
+}
+
 //export ovgoOpenStage
 func ovgoOpenStage(c *C.ovstage_context_t) (status C.ovstage_api_status_t) {
 	defer guardProcess("ovstage_create_instance", &status)

@@ -186,12 +186,8 @@ func ovgoQueryResult(
 		return fail(refuse(stage.OutOfMemory, "ovstage_fetch_query_result: out of memory for %d tokens", len(attributes)))
 	}
 	copy(tokens(array, C.size_t(len(attributes))), attributes)
-	id := lastIdentity.Add(1)
-	i.mu.Lock()
-	i.results[id] = unsafe.Pointer(array)
-	i.mu.Unlock()
 	*out = C.ovstage_query_result_t{
-		query_result_id:  C.ovstage_query_result_id_t(id),
+		query_result_id:  C.ovstage_query_result_id_t(lend(i, i.results, unsafe.Pointer(array))),
 		attributes:       array,
 		attribute_count:  C.size_t(len(attributes)),
 		all_handle:       query,
@@ -204,10 +200,7 @@ func ovgoQueryResult(
 func ovgoReleaseQueryResult(c *C.ovstage_context_t, id C.ovstage_query_result_id_t) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_release_query_result", &status)
-	i.mu.Lock()
-	array, live := i.results[uint64(id)]
-	delete(i.results, uint64(id))
-	i.mu.Unlock()
+	array, live := takeBack(i, i.results, uint64(id))
 	if !live {
 		return fail(refuse(stage.InvalidHandle, "result: query_result_id %d is unknown or has been released", id))
 	}

@@ -65,12 +65,8 @@ func ovgoFetchRead(
 	if err != nil {
 		return fail(err)
 	}
-	id := lastIdentity.Add(1)
-	i.mu.Lock()
-	i.groups[id] = held
-	i.mu.Unlock()
 	*out = C.ovstage_read_group_t{
-		read_group_id: C.ovstage_read_group_id_t(id),
+		read_group_id: C.ovstage_read_group_id_t(lend(i, i.groups, held)),
 		attribute:     C.ovx_token_t(g.Attribute),
 		ordinal:       C.ovstage_ordinal_t(g.Ordinal),
 		is_delete:     C.bool(g.Delete),
@@ -87,10 +83,7 @@ func ovgoFetchRead(
 func ovgoReleaseGroup(c *C.ovstage_context_t, id C.ovstage_read_group_id_t) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_release_group", &status)
-	i.mu.Lock()
-	g, live := i.groups[uint64(id)]
-	delete(i.groups, uint64(id))
-	i.mu.Unlock()
+	g, live := takeBack(i, i.groups, uint64(id))
 	if !live {
 		return fail(refuse(stage.InvalidHandle, "group: read_group_id %d is unknown or has been released", id))
 	}

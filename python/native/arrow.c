@@ -268,17 +268,15 @@ static const void* address(const DLTensor* t) { return (const char*)t->data + t-
 /* True where the values lie one behind the other, as Arrow wants them, from *out on. */
 static bool lie_in_order(const values* v, const void** out) {
   static const uint8_t nothing[256] __attribute__((aligned(256)));
-  *out = v->ragged ? nothing : address(v->tensors);
   if (v->bits || (!v->ragged && v->rows)) return false;
-  const char* next = NULL;
-  for (int64_t i = 0; v->ragged && i < v->entries; i++) {
-    if (extent_of(v, i) == 0) continue;
-    const void* here = address(&v->tensors[place_of(v, i)]);
-    if (!next) *out = here;
-    if (next && next != here) return false;
-    next = (const char*)here + extent_of(v, i) * v->lanes * v->size;
+  if (!v->ragged) {
+    *out = address(v->tensors);
+    return true;
   }
-  return true;
+  *out = start_of_run(v->tensors, v->rows, (size_t)v->entries, (size_t)(v->lanes * v->size));
+  if (*out) return true;
+  *out = nothing;
+  return elements_of(v) == 0;
 }
 
 /* One behind the other. Truth values become bits on the way, lowest first. */

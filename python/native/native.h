@@ -377,7 +377,13 @@ bool group_open(Group* self, const char* what);
 /* What a view of this group has to hold. False: the bytes are gone, though we were not told. */
 bool group_hold_payload(Group* self, const char* what, keep* out);
 
-PyObject* group_pack(PyObject* object, PyObject* rows); /* ragged.c: a method */
+/* ---- ragged.c ---------------------------------------------------------------------------------------------------- */
+
+/* Where rows of `element` bytes an element, all tensors or those that `rows` lists, begin in memory if they lie there
+ * one behind the other. NULL: they do not, or none has an element. */
+const void* start_of_run(const DLTensor* tensors, const uint32_t* rows, size_t count, size_t element);
+
+PyObject* group_pack(PyObject* object, PyObject* rows); /* a method of Group */
 
 /* The C structure of a group that is not one of ours: `size` bytes as such, or as the attribute `raw`. */
 bool group_raw_of(PyObject* object, void* out, size_t size);

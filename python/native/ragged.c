@@ -23,15 +23,15 @@ static int64_t measure(const run* self, int64_t* lengths) {
   return total;
 }
 
-/* Where the run begins in memory, if it is one; else NULL. */
-static char* find_run(const run* self, const int64_t* lengths) {
-  char *start = NULL, *end = NULL;
-  for (size_t i = 0; i < self->count; i++) {
-    if (!lengths[i]) continue;
-    char* at = row_at(self, i)->data;
+const void* start_of_run(const DLTensor* tensors, const uint32_t* rows, size_t count, size_t element) {
+  const char *start = NULL, *end = NULL;
+  for (size_t i = 0; i < count; i++) {
+    const DLTensor* row = &tensors[rows ? rows[i] : i];
+    if (!row->shape[0]) continue;
+    const char* at = (const char*)row->data + row->byte_offset;
     if (!start) start = at;
     if (end && at != end) return NULL;
-    end = at + (size_t)lengths[i] * self->element;
+    end = at + (size_t)row->shape[0] * element;
   }
   return start;
 }
@@ -44,9 +44,10 @@ static void copy_run(const run* self, const int64_t* lengths, char* to) {
   }
 }
 
-static PyObject* view_of_run(const run* self, char* start, int64_t total, keep held) {
+static PyObject* view_of_run(const run* self, const void* start, int64_t total, keep held) {
   DLTensor whole = self->tensors[0];
-  whole.data = start;
+  whole.data = (void*)(uintptr_t)start;
+  whole.byte_offset = 0;
   whole.shape = &total;
   return buffer_of_tensor(&whole, true, held);
 }
@@ -76,7 +77,7 @@ static PyObject* pack(const run* self, uint32_t tensors, keep held) {
     return NULL;
   }
   int64_t *length = (int64_t*)(void*)PyBytes_AsString(lengths), total = measure(self, length);
-  char* start = find_run(self, length);
+  const void* start = start_of_run(self->tensors, self->rows, self->count, self->element);
   PyObject* values =
       start || !total ? view_of_run(self, start, total, held) : copy_of_run(self, length, total, held);
   if (values) return Py_BuildValue("(NN)", values, lengths);
