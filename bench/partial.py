@@ -11,6 +11,8 @@ from measure import Effort, Row, shown, side_by_side, timed, undisturbed
 from scatter import scatter
 from stages import Column
 
+from ovstage import OrdinalRange
+
 ROWS = 10**6
 SETS = 8  # different sets of random rows, taken in turn
 
@@ -34,6 +36,39 @@ def every_second_row(effort: Effort) -> Iterator[Row]:
             for _ in range(effort.repeats + 2):
                 laps.append((timed(write_and_seal), timed(lambda: scatter(bare, values, chosen))))
         yield _ratio("write and seal every 2nd of 1e+06 / bare scatter", laps[2:], 1.5)
+
+
+def changes(effort: Effort) -> Iterator[Row]:
+    """Ask what changed: all rows of a long column, or one in a hundred, and as many of a short one."""
+    count = ROWS // 100
+    everything, few = _changes(ROWS, count, effort)
+    _, same = _changes(ROWS // 10, count, effort)
+    yield Row("what changed, all of 1e+06", everything * 1e6, None, "µs")
+    yield Row("what changed, 1 % of 1e+06", few * 1e6, None, "µs")
+    yield Row("the same 1e+04 rows, of 1e+06 / of 1e+05", few / same, 3, detail=f"{shown(few)}, {shown(same)}")
+
+
+def _changes(rows: int, count: int, effort: Effort) -> tuple[float, float]:
+    """Seconds of a range read after all rows changed, and after some did."""
+    chosen = np.sort(np.random.default_rng(3).choice(rows, count, replace=False)).astype(np.uint32)
+    with Column(rows) as column, undisturbed():
+        part = column.select(chosen)
+
+        def look() -> None:
+            span = OrdinalRange.between(column.ordinal, column.ordinal)
+            with column.stage.read_attributes(column.query, [column.token], span) as read:
+                for group in read.groups():
+                    group.release()
+
+        laps = []
+        for _ in range(2 + 4 * effort.repeats):
+            column.write(column.query, column.values)
+            column.seal()
+            everything = timed(look)
+            column.write(part, column.values[chosen])
+            column.seal()
+            laps.append((everything, timed(look)))
+    return median(a for a, _ in laps[2:]), median(b for _, b in laps[2:])
 
 
 def random_rows(effort: Effort) -> Iterator[Row]:

@@ -41,6 +41,7 @@ SUBJECTS = {
     "read": columns.read_whole,
     "usd": columns.against_usd,
     "subset": partial.every_second_row,
+    "changes": partial.changes,
     "sparse": partial.random_rows,
     "shares": partial.subsets,
     "names": names.interning,

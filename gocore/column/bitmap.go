@@ -93,11 +93,21 @@ func (s Set) Equal(o Set) bool { return s.bits.equal(o.bits) }
 // Count is the number of rows.
 func (s Set) Count() int { return s.bits.count() }
 
+// CountIn counts the rows in [from, to).
+func (s Set) CountIn(from, to int) int { return s.bits.countIn(from, to) }
+
 // Each calls f for every row, ascending.
-func (s Set) Each(f func(row int)) {
-	for i, word := range s.bits {
-		for ; word != 0; word &= word - 1 {
-			f(64*i + bits.TrailingZeros64(word))
+func (s Set) Each(f func(row int)) { s.EachIn(0, 64*len(s.bits), f) }
+
+// EachIn calls f for every row in [from, to), ascending.
+func (s Set) EachIn(from, to int, f func(row int)) {
+	for ; from < min(to, 64*len(s.bits)); from = (from/64 + 1) * 64 {
+		for word := s.bits[from/64] >> (from % 64); word != 0; word &= word - 1 {
+			row := from + bits.TrailingZeros64(word)
+			if row >= to {
+				return
+			}
+			f(row)
 		}
 	}
 }

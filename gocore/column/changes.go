@@ -138,9 +138,10 @@ func (c *changes) close() {
 // Changed returns the rows that sealed writes and deletes changed in [start, end], those that were changed again after
 // end, and the highest ordinal of a change in the range.
 func (c *Column) Changed(start, end uint64) (in, after Set, last uint64) {
-	in, after = Set{newBitmap(len(c.paths))}, Set{newBitmap(len(c.paths))}
+	in = Set{newBitmap(len(c.paths))}
 	last = c.changes.between(start, end, in.bits)
-	if end < latest {
+	if end < c.sealed.ordinal {
+		after = Set{newBitmap(len(c.paths))}
 		c.changes.between(end+1, latest, after.bits)
 	}
 	return in, after, last
@@ -153,14 +154,14 @@ func (c *Column) Frontier() uint64 { return c.changes.frontier }
 
 // UnsealedIn returns the rows that unsealed writes and deletes in [start, end] name, and the lowest ordinal of one.
 func (c *Column) UnsealedIn(start, end uint64) (rows Set, first uint64) {
-	rows = Set{newBitmap(len(c.paths))}
 	for _, r := range c.upTo(end) {
-		if r.ordinal >= start {
-			r.rows.mark(rows.bits)
-			if first == 0 {
-				first = r.ordinal
-			}
+		if r.ordinal < start {
+			continue
 		}
+		if rows.bits == nil {
+			rows, first = Set{newBitmap(len(c.paths))}, r.ordinal
+		}
+		r.rows.mark(rows.bits)
 	}
 	return rows, first
 }

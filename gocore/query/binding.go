@@ -155,6 +155,26 @@ func (b *Binding) Each(f func(position int, row uint32)) {
 	}
 }
 
+// EachIn is Each for those whose row is in a set. Where rows are consecutive it costs what the set holds.
+func (b *Binding) EachIn(set column.Set, f func(position int, row uint32)) {
+	start, interval := b.rows.Interval()
+	if !interval {
+		b.Each(func(position int, row uint32) {
+			if set.Has(int(row)) {
+				f(position, row)
+			}
+		})
+		return
+	}
+	skipped := 0 // of the missing positions
+	set.EachIn(start, b.rows.End(), func(row int) {
+		for skipped < len(b.missing) && int(b.missing[skipped]) <= row-start+skipped {
+			skipped++
+		}
+		f(row-start+skipped, uint32(row))
+	})
+}
+
 // current reports whether the column still answers as b says.
 func (b *Binding) current(col *column.Column) bool {
 	return len(b.missing) == 0 || b.grown == col.Added()

@@ -40,49 +40,71 @@ func (b *Binding) PlanOf(s column.Snapshot) (*Plan, error) {
 		plan.Count, plan.Rows = b.list.Len(), b.rows.Retain()
 		return plan, nil
 	}
-	if err := b.choose(plan, func(row uint32) bool {
-		if !s.Live(int(row)) && !s.Gone(int(row)) {
-			plan.Pending = append(plan.Pending, row)
-		}
-		return s.Live(int(row))
-	}); err != nil {
-		return nil, err
+	return plan, plan.fill(b.list.Len(), func(add func(position int, row uint32)) {
+		b.Each(func(position int, row uint32) {
+			switch {
+			case s.Live(int(row)):
+				add(position, row)
+			case !s.Gone(int(row)):
+				plan.Pending = append(plan.Pending, row)
+			}
+		})
+	})
+}
+
+// Select is a plan of those listed prims whose rows are in a set and wanted. The caller owns it. Where the rows of the list
+// are consecutive it costs what the set holds.
+func (b *Binding) Select(among column.Set, wanted func(row uint32) bool) (*Plan, error) {
+	most := b.list.Len()
+	if start, interval := b.rows.Interval(); interval {
+		most = among.CountIn(start, b.rows.End())
 	}
-	return plan, nil
-}
-
-// Select is a plan of those listed prims whose rows are wanted. The caller owns it.
-func (b *Binding) Select(wanted func(row uint32) bool) (*Plan, error) {
 	plan := &Plan{}
-	return plan, b.choose(plan, wanted)
+	if most == 0 {
+		return plan, nil
+	}
+	return plan, plan.fill(most, func(add func(position int, row uint32)) {
+		b.EachIn(among, func(position int, row uint32) {
+			if wanted(row) {
+				add(position, row)
+			}
+		})
+	})
 }
 
-// choose enters the prims whose rows are wanted into a plan.
-func (b *Binding) choose(plan *Plan, wanted func(row uint32) bool) error {
-	positions, err := memory.Alloc(4*b.list.Len(), memory.Indices)
+// All reports whether a set holds the row of every listed prim, judged without looking at lists: no may mean perhaps.
+func (b *Binding) All(set column.Set) bool {
+	start, interval := b.rows.Interval()
+	if !interval {
+		start = 0
+	}
+	return len(b.missing) == 0 && set.CountIn(start, b.rows.End()) == b.rows.End()-start
+}
+
+// fill enters the prims that walk adds, at most so many and in list order.
+func (p *Plan) fill(most int, walk func(add func(position int, row uint32))) error {
+	positions, err := memory.Alloc(4*most, memory.Indices)
 	if err != nil {
 		return err
 	}
-	rows, err := memory.Alloc(4*b.list.Len(), memory.Indices)
+	rows, err := memory.Alloc(4*most, memory.Indices)
 	if err != nil {
 		positions.Release()
 		return err
 	}
-	at, of, n := positions.Uint32s(b.list.Len()), rows.Uint32s(b.list.Len()), 0
-	b.Each(func(position int, row uint32) {
-		if wanted(row) {
-			at[n], of[n] = uint32(position), row
-			n++
-		}
+	at, of, n := positions.Uint32s(most), rows.Uint32s(most), 0
+	walk(func(position int, row uint32) {
+		at[n], of[n] = uint32(position), row
+		n++
 	})
-	plan.Count, plan.Rows = n, column.Indexed(rows, n)
+	p.Count, p.Rows = n, column.Indexed(rows, n)
 	if n == 0 || int(at[n-1]-at[0]) == n-1 {
 		if n > 0 {
-			plan.Offset = int(at[0])
+			p.Offset = int(at[0])
 		}
 		positions.Release()
 	} else {
-		plan.Positions = positions
+		p.Positions = positions
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *
 
 // overtaken looks for a prim, by path index, that changed in a range and again after it.
 func (p *part) overtaken(in, after column.Set) (path uint32, found bool) {
-	p.binding.Each(func(_ int, row uint32) {
-		if !found && in.Has(int(row)) && after.Has(int(row)) {
+	p.binding.EachIn(in, func(_ int, row uint32) {
+		if !found && after.Has(int(row)) {
 			path, found = p.column.Path(int(row)), true
 		}
 	})
@@ -42,7 +42,15 @@ func (p *part) overtaken(in, after column.Set) (path uint32, found bool) {
 
 // addChanged adds the group of changed values and that of deleted prims, which has no data.
 func (s *Stage) addChanged(to *read, p *part, in column.Set, end, last uint64) error {
-	values, err := p.binding.Select(func(row uint32) bool { return in.Has(int(row)) && p.state.Live(int(row)) })
+	if p.binding.All(in) && p.state.Dense(p.binding.Rows().End()) {
+		plan, err := p.binding.PlanOf(p.state)
+		if err != nil {
+			return err
+		}
+		defer plan.Release()
+		return s.serve(to, p, plan, last)
+	}
+	values, err := p.binding.Select(in, func(row uint32) bool { return p.state.Live(int(row)) })
 	if err != nil {
 		return err
 	}
@@ -50,8 +58,8 @@ func (s *Stage) addChanged(to *read, p *part, in column.Set, end, last uint64) e
 	if err := s.serve(to, p, values, last); err != nil {
 		return err
 	}
-	deleted, err := p.binding.Select(func(row uint32) bool {
-		return in.Has(int(row)) && p.state.Gone(int(row)) &&
+	deleted, err := p.binding.Select(in, func(row uint32) bool {
+		return p.state.Gone(int(row)) &&
 			!p.attribute.elsewhere(p.column, row, func(o *bound, other int) bool { return o.At(end).Live(other) })
 	})
 	if err != nil {

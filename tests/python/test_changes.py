@@ -132,6 +132,19 @@ def test_unselected_prims_keep_their_record(make_table):
     assert table.changes("x", 3, 3) == {0: 7}
 
 
+def test_a_column_that_changed_as_a_whole_is_one_group_as_it_lies(ticks, make_table):
+    ticks.write("x", np.arange(len(ticks.paths), dtype="i4"), 6)
+    ticks.seal(6)
+    every_second = make_table(ticks.paths[::2])
+    for table, in_order in ((ticks, True), (make_table(ticks.paths[1:3]), True), (every_second, False)):
+        with table.stage.read_attributes(table.query, [table.token("x")], OrdinalRange.between(6, 6)) as read:
+            (group,) = read.groups()
+            with group:
+                assert (group.has_prim_index_map, group.has_data_index_map) == (False, not in_order)
+                assert group.prim_indices().tolist() == list(range(len(table.paths)))
+                assert table.changes("x", 6, 6) == dict(enumerate(table.read("x", 6)))
+
+
 def test_map_commits_are_changes(ticks, some):
     with some.stage.map_attribute(some.query, "x", 6) as mapping:
         mapping.fetch_next().array(0)[:] = [61, 63]
