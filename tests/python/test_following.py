@@ -67,7 +67,7 @@ def produce(play: Play, rng: np.random.Generator) -> None:
         case 1 | 2 | 3:
             play.delete(prims, names, ahead)
         case 4:
-            play.map(prims, names[0], ahead, "current", seed)
+            play.map(prims, names[0], ahead, PrimMode.UPSERT, "current", seed)
             play.unmap(0)
         case _:
             play.write(prims, names, ahead, PrimMode.UPSERT, seed)
