@@ -192,6 +192,61 @@ def test_readers_beside_a_writer_see_whole_ticks(make_table):
     assert table.read("x", 200) == [199] * 500
 
 
+def test_one_read_shows_one_tick_of_several_attributes(make_table):
+    """Two threads write an attribute each, a third one an array column in halves; a tick is sealed when all are in."""
+    table, halves = make_table(400), [make_table([f"/World/Prim{i}" for i in range(k, 400, 2)]) for k in range(2)]
+    names, ticks = ["x", "y", "a"], 120
+    tokens = [table.token(name) for name in names]
+    written, sealed, done = threading.Barrier(3, timeout=60), threading.Barrier(3, timeout=60), threading.Event()
+
+    def tick(number, ordinal):
+        if number < 2:
+            table.write(names[number], np.full((400, 3), ordinal, "f4"), ordinal)
+        for half in halves if number == 2 else ():
+            half.write("a", [np.full(ordinal % 4 + 1, ordinal, "i4")] * 200, ordinal, is_array=True)
+        if written.wait() == 0:
+            table.seal(ordinal)
+        sealed.wait()
+
+    for ordinal in (1, 2, 3):  # buffers of their later sizes
+        together(lambda number, ordinal=ordinal: tick(number, ordinal), 3)
+    before = table.stage.counters()
+
+    def work(number):
+        if number < 3:
+            try:
+                for ordinal in range(4, ticks):
+                    tick(number, ordinal)
+            finally:
+                done.set()
+            return 0
+        seen, held = 0, []
+        while not done.is_set():
+            with table.stage.read_attributes(table.query, tokens, OrdinalRange.latest(2**64 - 1)) as read:
+                groups = list(read.groups())
+            assert {group.attribute for group in groups} == set(tokens)
+            shown = {int(value) for group in groups for i in range(group.tensor_count) for value in group.array(i)[:1]}
+            assert len(shown) == 1, "one read, one tick"
+            held.append((groups, shown))
+            seen += 1
+            if len(held) > 3:  # what was read three reads ago is still what it was
+                groups, shown = held.pop(0)
+                assert {
+                    int(value) for group in groups for i in range(group.tensor_count) for value in group.array(i)
+                } == shown
+                for group in groups:
+                    group.release()
+        for groups, _ in held:
+            for group in groups:
+                group.release()
+        return seen
+
+    assert sum(together(work, 5)) > 0
+    after = table.stage.counters()
+    assert (after["live_groups"], after["live_reads"]) == (0, 0)
+    assert after["bytes_columns"] <= 3 * before["bytes_columns"]
+
+
 def test_maps_on_many_threads(make_table):
     tables = [make_table([f"/World/T{number}/P{i}" for i in range(50)]) for number in range(THREADS)]
     for table in tables:
