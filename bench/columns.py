@@ -41,6 +41,10 @@ def read_whole(effort: Effort) -> Iterator[Row]:
         )
         detail = f"{shown(ours)}, {shown(theirs)}"
         yield Row(f"read a column, {effort.big:.0e} / 1e+03 rows", ratio, 1.5, detail=detail)
+        most, half = long.select(slice(1, None)), short.select(slice(500, None))
+        ours, theirs, ratio = side_by_side(lambda: long.look(most), lambda: short.look(half), effort.repeats)
+        detail = f"{shown(ours)}, {shown(theirs)}"
+        yield Row(f"read a slice of a column, {effort.big:.0e} / 5e+02 rows", ratio, 1.5, detail=detail)
 
 
 def against_usd(effort: Effort) -> Iterator[Row]:
