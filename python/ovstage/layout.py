@@ -9,7 +9,19 @@ import ctypes
 
 from ovstage.dlpack import DLTensor
 
-__all__ = ["CudaSync", "Data", "MapGroupStruct", "Meta", "OrdinalRangeStruct", "Prims", "ReadGroupStruct"]
+__all__ = [
+    "CudaSync",
+    "Data",
+    "FilterStruct",
+    "MapGroupStruct",
+    "Meta",
+    "OrdinalRangeStruct",
+    "PredicateStruct",
+    "Prims",
+    "ReadGroupStruct",
+    "String",
+    "StringOrToken",
+]
 
 
 class CudaSync(ctypes.Structure):
@@ -78,3 +90,32 @@ class OrdinalRangeStruct(ctypes.Structure):
         ("end_ordinal", ctypes.c_uint64),
         ("has_start_ordinal", ctypes.c_bool),
     ]
+
+
+class String(ctypes.Structure):
+    """Text by its bytes in UTF-8, without a NUL at the end."""
+
+    _fields_ = [("ptr", ctypes.c_char_p), ("length", ctypes.c_size_t)]
+
+
+class StringOrToken(ctypes.Structure):
+    """A name by its token, or, with token 0, by its text."""
+
+    _fields_ = [("token", ctypes.c_uint64), ("string", String)]
+
+
+class PredicateStruct(ctypes.Structure):
+    """One condition of a filter."""
+
+    _fields_ = [
+        ("attribute", StringOrToken),
+        ("op", ctypes.c_int),
+        ("values", ctypes.POINTER(String)),
+        ("value_count", ctypes.c_size_t),
+    ]
+
+
+class FilterStruct(ctypes.Structure):
+    """Conditions that a prim has to meet, all of them."""
+
+    _fields_ = [("predicates", ctypes.POINTER(PredicateStruct)), ("count", ctypes.c_size_t)]

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, SupportsIndex, TypeAlias
 
 from ovstage import guard
 from ovstage.enums import AttributeSemantic, FilterOp, HierarchyComputationModel
-from ovstage.layout import OrdinalRangeStruct
+from ovstage.layout import FilterStruct, OrdinalRangeStruct, PredicateStruct, String, StringOrToken
 
 __all__ = [
     "AttributeMeta",
@@ -104,6 +104,12 @@ class Predicate:
         texts = [_text(value, f"values[{at}]") for at, value in enumerate(values)]
         return self.attribute, guard.member(self.op, FilterOp, "op"), texts
 
+    def to_c(self) -> PredicateStruct:
+        """The condition as the C interface has it."""
+        attribute, op, texts = self.condition()
+        name = StringOrToken(0, _string(attribute)) if isinstance(attribute, str) else StringOrToken(attribute)
+        return PredicateStruct(name, op, (String * len(texts))(*map(_string, texts)), len(texts))
+
 
 class Filter:
     """The prims for which every one of some conditions holds. A condition is a ``Predicate``, or a ``Filter`` itself.
@@ -142,6 +148,19 @@ class Filter:
             raise ValueError(f"filters lie more than {_MOST_LEVELS} levels deep in each other")
         return self._match, [_condition(item, at, level) for at, item in enumerate(self.predicates)]
 
+    def to_c(self) -> tuple[FilterStruct, list[object]]:
+        """The filter as the C interface has it, and what it points into: keep the list for as long as the structure.
+
+        The structure knows predicates that hold together and nothing else: ``ValueError`` for ``any_of``, ``none_of``
+        and filters in filters.
+        """
+        self.condition()
+        plain = [item for item in self.predicates if isinstance(item, Predicate)]
+        if self._match != _ALL or len(plain) < len(self.predicates):
+            raise ValueError(f"to_c takes a Filter of Predicates that all hold, got {self!r}: give it to Stage.query")
+        predicates = (PredicateStruct * len(plain))(*(item.to_c() for item in plain))
+        return FilterStruct(predicates, len(plain)), [predicates]
+
 
 Condition: TypeAlias = "tuple[int, list[Condition | tuple[int | str, int, list[str]]]]"
 
@@ -156,6 +175,11 @@ def _condition(item: object, at: int, level: int) -> Condition | tuple[int | str
     if isinstance(item, Predicate):
         return item.condition()
     raise TypeError(f"a Filter holds Predicates and Filters, got {item!r} as predicates[{at}]")
+
+
+def _string(text: str) -> String:
+    encoded = text.encode()
+    return String(encoded, len(encoded))
 
 
 def _text(value: object, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -326,6 +327,23 @@ def test_refused_before_the_stage_is_asked(table, case):
     with pytest.raises(kind, match=text):
         table.stage.query(make())
     assert table.stage.counters()["live_queries"] == 1
+
+
+def test_filters_as_the_c_interface_has_them():
+    named = Predicate("usd-path", FilterOp.IN, ["/Ä", "/B"])
+    raw, keepalive = Filter([named, Predicate(7, FilterOp.HAS)]).to_c()
+    gc.collect()
+    assert raw.count == 2
+    first, second = raw.predicates[0], raw.predicates[1]
+    texts = [first.attribute.string, *(first.values[at] for at in range(first.value_count))]
+    assert [text.ptr[: text.length].decode() for text in texts] == ["usd-path", "/Ä", "/B"]
+    assert (first.attribute.token, first.op) == (0, FilterOp.IN)
+    assert (second.attribute.token, second.op, second.value_count) == (7, FilterOp.HAS, 0)
+    assert keepalive
+    with pytest.raises(ValueError, match=r"Predicates that all hold, got Filter.any_of"):
+        Filter.any_of([named]).to_c()
+    with pytest.raises(ValueError, match=r"op.*99"):
+        Filter([Predicate("a", 99)]).to_c()
 
 
 def test_filters_too_deep(table):
