@@ -22,6 +22,7 @@ import footprint
 import maps
 import names
 import partial
+import population
 import scenes
 from measure import Effort, Row
 from rich.console import Console
@@ -40,6 +41,7 @@ SUBJECTS = {
     "maps given up": maps.given_up,
     "read": columns.read_whole,
     "usd": columns.against_usd,
+    "population": population.populating,
     "subset": partial.every_second_row,
     "changes": partial.changes,
     "sparse": partial.random_rows,

@@ -153,8 +153,8 @@ void texts_close(texts* list);
 typedef struct {
   const char* function;
   int positional, required;
-  const char* names[14];  /* ends with NULL */
-  PyObject* interned[14]; /* filled in at first use */
+  const char* names[15];  /* ends with NULL */
+  PyObject* interned[15]; /* filled in at first use */
 } signature;
 
 bool sort_arguments(signature* sig, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** slots);
@@ -537,7 +537,8 @@ typedef struct {
 
 /* What a write call and a WriteDesc have in common; NULL = not given. */
 typedef struct {
-  PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic, *transfer;
+  PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic, *transfer,
+      *lanes;
 } write_arguments;
 
 /* All checks of one entry, in the order in which they are promised. The payload must be all zero, and is to be closed

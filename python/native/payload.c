@@ -70,6 +70,39 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   return good;
 }
 
+/* Makes the trailing axes of a compact tensor the lanes of its elements. The shape is the source's and stays as it is. */
+static bool fold_axes(DLTensor* t, long lanes, place* at) {
+  int64_t folded = 1;
+  int32_t kept = t->ndim;
+  while (kept > 0 && folded < lanes) folded *= t->shape[--kept];
+  bool flat_and_empty = t->ndim == 1 && t->shape[0] == 0;
+  if (t->strides || t->dtype.lanes != 1 || (folded != lanes && !flat_and_empty)) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s must be compact, with trailing axes that make tuples of lanes=%ld, such as shape (n, %ld); for other "
+                 "strides pass numpy.ascontiguousarray(array)",
+                 place_text(at), lanes, lanes);
+    return false;
+  }
+  t->dtype.lanes = (uint16_t)lanes;
+  t->ndim = flat_and_empty ? 1 : kept;
+  return true;
+}
+
+static bool fold_tensors(payload* self, PyObject* given_lanes, bool several) {
+  uint32_t lanes = 0;
+  if (!guard_uint32(given_lanes, "lanes", &lanes)) return false;
+  if (lanes < 1 || lanes > 255) {
+    PyErr_Format(PyExc_ValueError, "lanes must be in 1..255, got %u", lanes);
+    return false;
+  }
+  for (size_t i = 0; i < self->count; i++) {
+    place at = {.several = several, .index = i};
+    DLTensor* tensor = self->gifts ? &self->gifts[i]->dl_tensor : &self->tensors[i];
+    if (lanes > 1 && !fold_axes(tensor, (long)lanes, &at)) return false;
+  }
+  return true;
+}
+
 /* How many logical elements, and which: count, index_map and mask judge each other. */
 static bool open_selection(payload* self, const write_arguments* args, bool has_count, uint32_t count) {
   ovstage_write_data_t* data = &self->write.data;
@@ -152,6 +185,8 @@ bool payload_open(payload* self, const write_arguments* args) {
   }
   if (has_count && !guard_uint32(args->count, "count", &count)) return false;
   if (!open_tensors(self, args->tensors, transfer)) return false;
+  bool several = PyList_Check(args->tensors) || PyTuple_Check(args->tensors);
+  if (args->lanes && given(args->lanes) && !fold_tensors(self, args->lanes, several)) return false;
   data->tensors = self->tensors;
   data->managed_tensors = (const DLManagedTensorVersioned* const*)self->gifts;
   data->tensor_count = (uint32_t)self->count;

@@ -442,13 +442,14 @@ static PyMethodDef stage_methods[] = {
 
     {"write_attribute", FAST_KEYWORDS(stage_write_attribute),
      "write_attribute($self, query, attribute, ordinal, tensors, *, is_array, prim_mode=0, semantic=0, index_map=None, "
-     "mask=None, count=None, cuda_event=None, cuda_stream=None, transfer=False)\n--\n\n"
+     "mask=None, count=None, cuda_event=None, cuda_stream=None, transfer=False, lanes=None)\n--\n\n"
      "Write one attribute of the query's prims at an ordinal; an Operation.\n\n"
      "tensors is one tensor, or a list or tuple of several: NumPy arrays, objects with __dlpack__, DLTensors, or what "
      "NumPy makes an array of. Their bytes are copied when the write runs, whatever their strides.\n\n"
      "is_array says whether a prim has one value or an array of them. An array column takes one tensor per prim, or a "
      "single one that is cut into equal rows. index_map gives the source row of each target, mask a bit for each target "
-     "to write, count the number of targets.\n\n"
+     "to write, count the number of targets. lanes=k makes tuples of the trailing axes of each tensor, which array\n"
+     "columns need said: their rows of shape (n, 3) are 3 n numbers, with lanes=3 they are n triples.\n\n"
      "transfer=True gives the tensors away: the caller promises not to write to their memory any more. A packed one at "
      "an address that is a multiple of 64, with the newest values of a whole fixed-size column, becomes the column "
      "without a copy; any other is copied. Either way it is let go of once, on a Python thread, when it is not needed "

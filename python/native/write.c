@@ -57,19 +57,21 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
     EVENT,
     STREAM,
     TRANSFER,
+    LANES,
     SLOTS
   };
   static signature sig = {"write_attribute",
                           4,
                           5,
                           {"query", "attribute", "ordinal", "tensors", "is_array", "prim_mode", "semantic", "index_map",
-                           "mask", "count", "cuda_event", "cuda_stream", "transfer"},
+                           "mask", "count", "cuda_event", "cuda_stream", "transfer", "lanes"},
                           {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   write_arguments entry = {slots[ATTRIBUTE], slots[TENSORS], slots[IS_ARRAY], slots[INDEX_MAP], slots[MASK],
-                           slots[COUNT],     slots[EVENT],   slots[STREAM],   slots[SEMANTIC],  slots[TRANSFER]};
+                           slots[COUNT],     slots[EVENT],   slots[STREAM],   slots[SEMANTIC],  slots[TRANSFER],
+                           slots[LANES]};
   batch* inputs = calloc(1, sizeof *inputs + sizeof(payload));
   if (!inputs) return PyErr_NoMemory();
   inputs->count = 1;
@@ -91,12 +93,13 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */
 
-enum { FIELDS = 10 };
+enum { FIELDS = 11 };
 
 /* The fields of a WriteDesc, as new references. False: an exception; what was taken is to be dropped all the same. */
 static bool read_description(PyObject* description, PyObject* fields[FIELDS]) {
   static const char* const names[FIELDS] = {"attribute", "tensors",    "is_array",    "index_map", "mask",
-                                            "count",     "cuda_event", "cuda_stream", "semantic",  "transfer"};
+                                            "count",     "cuda_event", "cuda_stream", "semantic",  "transfer",
+                                            "lanes"};
   for (int i = 0; i < FIELDS; i++) {
     if (!(fields[i] = PyObject_GetAttrString(description, names[i]))) return false;
   }
@@ -136,7 +139,8 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
   bool good = read_description(description, fields);
   if (good) {
     write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],
-                             fields[5], fields[6], fields[7], fields[8], fields[9]};
+                             fields[5], fields[6], fields[7], fields[8], fields[9],
+                             fields[10]};
     good = payload_open(self, &entry);
     if (!good) name_entry(fields[0], position);
   }

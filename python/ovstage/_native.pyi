@@ -58,6 +58,7 @@ class Stage:
         cuda_event: SupportsIndex | None = None,
         cuda_stream: SupportsIndex | None = None,
         transfer: bool = False,
+        lanes: SupportsIndex | None = None,
     ) -> Operation: ...
     def write_attributes(
         self, query: Any, writes: Iterable[Any], ordinal: SupportsIndex, *, prim_mode: SupportsIndex = 0

@@ -207,6 +207,7 @@ class WriteDesc:
     cuda_stream: int | None = None
     semantic: AttributeSemantic | int = AttributeSemantic.NONE
     transfer: bool = False
+    lanes: int | None = None
 
 
 @dataclass

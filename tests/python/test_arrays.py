@@ -113,6 +113,36 @@ def test_every_numpy_type_comes_back_as_itself(table, dtype):
             assert group.array(i).tolist() == row.tolist()
 
 
+def test_lanes_make_tuples_of_the_trailing_axes(three):
+    rows = [np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((0, 3), np.float32), np.float32([])]
+    write(three, rows, 1, name="points", lanes=3, semantic=AttributeSemantic.POINT).wait()
+    frames = [np.tile(np.eye(4), (count, 1, 1)) for count in (2, 1, 0)]
+    three.stage.write_attributes(
+        three.query, [WriteDesc("frames", frames, True, semantic=AttributeSemantic.MATRIX, lanes=16)], 1
+    ).wait()
+    three.seal(1)
+    found = three.stage.read(three.query, ["points", "frames"])
+    assert np.array_equal(found["points"].row(0), rows[0])
+    assert found["points"].offsets.tolist() == [0, 2, 2, 2]
+    assert found["frames"].values.shape == (3, 16)
+
+
+@pytest.mark.parametrize(
+    ("rows", "lanes", "text"),
+    [
+        ([np.zeros((2, 4), np.float32)] * 3, 3, r"tensors\[0\] must be compact.*lanes=3"),
+        ([np.zeros((4, 3), np.float32)[::2]] * 3, 3, "ascontiguousarray"),
+        ([np.zeros((2, 3), np.float32)] * 3, 0, "lanes must be in 1..255, got 0"),
+        ([np.zeros((2, 3), np.float32)] * 3, 256, "lanes must be in 1..255, got 256"),
+        ([make_dltensor(np.zeros((2, 3), np.float32), dtype=FLOAT3, shape=[2])] * 3, 3, "trailing axes"),
+    ],
+    ids=["width", "strides", "none", "many", "tuples"],
+)
+def test_lanes_that_do_not_fit_are_refused(three, rows, lanes, text):
+    with pytest.raises(ValueError, match=text):
+        write(three, rows, lanes=lanes)
+
+
 def test_lanes_are_taken_as_they_are_sent(table):
     """Trailing axes are more elements; tuples are said by the lanes of the dtype."""
     points = np.arange(9, dtype="f4").reshape(3, 3)

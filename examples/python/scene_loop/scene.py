@@ -10,7 +10,7 @@ from bodies import Bodies
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ovstage import OrdinalRange, OvstageError, PathDictionary, Query, Stage
+from ovstage import OrdinalRange, OvstageError, PathDictionary, PopulationDomain, Query, Stage
 from ovstage.population import Report, open_usd
 
 SHIPPED = "ant_multi.usda"
@@ -72,7 +72,7 @@ def populate(stage: Stage, path: str, console: Console) -> Report:
                 tasks[label] = bars.add_task(label)
             bars.update(tasks[label], completed=done, total=total)
 
-        return open_usd(stage, path, LOADED, progress=progress)
+        return open_usd(stage, path, LOADED, domains=PopulationDomain.ALL, progress=progress)
 
 
 def survey(stage: Stage, report: Report) -> Scene:

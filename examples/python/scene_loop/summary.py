@@ -26,9 +26,8 @@ def facts(scene: Scene, outcome: Outcome) -> Table:
     table.add_row("prims", f"{len(report.paths):,}", f"of {Path(report.path).name}")
     table.add_row("columns", f"{report.columns:,}", f"{report.values:,} values")
     table.add_row("bytes", f"{report.bytes:,}", "as loaded")
-    if report.skipped:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.skipped.items())
-        table.add_row("skipped values", f"{sum(report.skipped.values()):,}", kinds)
+    for skipped in report.skipped:
+        table.add_row("not represented", f"{skipped.count:,}", f"{skipped.path} {skipped.attribute}: {skipped.reason}")
     for warning in report.warnings:
         table.add_row("USD warns", "", warning)
     table.add_section()

@@ -1,60 +1,266 @@
-"""Fill a stage from a USD file.
+"""Fill a stage from USD, change the scene, and let the stage follow.
 
-``open_usd`` composes the file with usd-core, reads every prim once, gathers what it finds into columns, and
-only then writes: one bulk write per set of prims that carry the same columns. Everything that can go wrong with
-the file or with its reading goes wrong before the first write, so a refused file leaves the stage as it was.
+Every call comes twice: the plain one blocks and raises ``OvstageError``; the one with ``_async`` returns an
+``Operation`` at once. The calls of one stage run in the order in which they were made. Values are written at the
+ordinal that the caller chooses and not sealed: queries see the prims at once, reads once the write floor has reached
+it.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ovstage import guard
 from ovstage.enums import PopulationDomain
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population import operations
+from ovstage.population.operations import Call, Job, Operation
+from ovstage.population.predicates import Desc
+from ovstage.population.report import Progress, Report
 
 if TYPE_CHECKING:
+    from ovstage.population.session import Session
+    from ovstage.population.source import Source
     from ovstage.stage import Stage
 
-__all__ = ["Progress", "Report", "available", "open_usd"]
+__all__ = [
+    "add_usd_reference",
+    "add_usd_reference_async",
+    "add_usd_reference_from_string",
+    "add_usd_reference_from_string_async",
+    "apply_usd_changes",
+    "apply_usd_changes_async",
+    "available",
+    "last_error",
+    "open_usd",
+    "open_usd_async",
+    "open_usd_from_file",
+    "open_usd_from_string",
+    "open_usd_from_string_async",
+    "open_usd_from_string_with_desc",
+    "open_usd_from_string_with_desc_async",
+    "open_usd_with_desc",
+    "open_usd_with_desc_async",
+    "register_usd_schemas",
+    "remove_usd",
+    "remove_usd_async",
+    "reset_usd",
+    "reset_usd_async",
+    "update_from_usd_time",
+    "update_from_usd_time_async",
+]
 
-Progress = Callable[[int, int, str], None]
-"""``progress(done, total, label)``: called now and then; an exception that it raises ends the population."""
+Path = str | os.PathLike[str]
+Descs = Desc | Iterable[Desc]
+Domains = PopulationDomain | int
+Result = TypeVar("Result")
+
+DEFAULT = math.nan  # USD's default time
+RENDERING = PopulationDomain.RENDERING
 
 
-@dataclass(frozen=True)
-class Report:
-    """What one population put into the stage, and what it left out."""
+# --- opening ----------------------------------------------------------------------------------------------------------
 
-    path: str
-    ordinal: int
-    paths: Sequence[str] = ()
-    """Every populated prim, in the order of the scene."""
-    columns: int = 0
-    values: int = 0
-    bytes: int = 0
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Values that this package does not carry yet, counted by USD type (``"token[]"``, ``"relationship"``, ...)."""
-    warnings: Sequence[str] = ()
-    """What USD had to say while it composed the scene, such as a reference to a missing file."""
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    """Wall time of the three phases ``compose``, ``read`` and ``write``."""
 
-    def __str__(self) -> str:
-        text = (
-            f"{self.path}: {len(self.paths)} prims, {self.values} values in {self.columns} columns at ordinal "
-            f"{self.ordinal}"
-        )
-        if self.skipped:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in self.skipped.items())
-            text += f"; skipped {sum(self.skipped.values())} values: {kinds}"
-        return text
+def open_usd(
+    stage: Stage,
+    path: Path,
+    ordinal: int = 1,
+    time_code: float = DEFAULT,
+    domains: Domains = RENDERING,
+    *,
+    progress: Progress | None = None,
+) -> Report:
+    """Populate ``stage`` at ``ordinal`` with the scene in the USD file ``path``, instead of the scene opened before.
+
+    ``time_code`` is in seconds; nan stands for USD's default time. Every active, defined prim becomes a row, prims
+    inside instances included, with its authored values and the fallbacks of its schemas. ``domains`` chooses: RENDERING
+    leaves out physics, PHYSICS everything but physics and what is above it.
+
+    Raises ``OvstageError`` when usd-core is missing, the file cannot be opened, or the ordinal is sealed already; then
+    nothing has been written. A call that is interrupted has written nothing or everything.
+    """
+    return _open("open_usd", stage, _file(path), ordinal, time_code, _domain(domains), progress).run()
+
+
+open_usd_from_file = open_usd
+
+
+def open_usd_async(
+    stage: Stage,
+    path: Path,
+    ordinal: int = 1,
+    time_code: float = DEFAULT,
+    domains: Domains = RENDERING,
+    *,
+    progress: Progress | None = None,
+) -> Operation:
+    """``open_usd``; ``wait()`` returns the ``Report``."""
+    return _open("open_usd", stage, _file(path), ordinal, time_code, _domain(domains), progress).start()
+
+
+def open_usd_from_string(
+    stage: Stage,
+    usda: str,
+    ordinal: int = 1,
+    time_code: float = DEFAULT,
+    domains: Domains = RENDERING,
+    *,
+    progress: Progress | None = None,
+) -> Report:
+    """``open_usd`` with the text of a USDA layer."""
+    return _open("open_usd_from_string", stage, _text(usda), ordinal, time_code, _domain(domains), progress).run()
+
+
+def open_usd_from_string_async(
+    stage: Stage,
+    usda: str,
+    ordinal: int = 1,
+    time_code: float = DEFAULT,
+    domains: Domains = RENDERING,
+    *,
+    progress: Progress | None = None,
+) -> Operation:
+    """``open_usd_from_string``; ``wait()`` returns the ``Report``."""
+    return _open("open_usd_from_string", stage, _text(usda), ordinal, time_code, _domain(domains), progress).start()
+
+
+def open_usd_with_desc(
+    stage: Stage,
+    path: Path,
+    ordinal: int,
+    time_code: float,
+    descs: Descs,
+    *,
+    progress: Progress | None = None,
+) -> Report:
+    """``open_usd`` with what ``descs``, one ``Desc`` or several, describe; they add up."""
+    return _open("open_usd_with_desc", stage, _file(path), ordinal, time_code, _descs(descs), progress).run()
+
+
+def open_usd_with_desc_async(
+    stage: Stage,
+    path: Path,
+    ordinal: int,
+    time_code: float,
+    descs: Descs,
+    *,
+    progress: Progress | None = None,
+) -> Operation:
+    """``open_usd_with_desc``; ``wait()`` returns the ``Report``."""
+    return _open("open_usd_with_desc", stage, _file(path), ordinal, time_code, _descs(descs), progress).start()
+
+
+def open_usd_from_string_with_desc(
+    stage: Stage,
+    usda: str,
+    ordinal: int,
+    time_code: float,
+    descs: Descs,
+    *,
+    progress: Progress | None = None,
+) -> Report:
+    """``open_usd_with_desc`` with the text of a USDA layer."""
+    name = "open_usd_from_string_with_desc"
+    return _open(name, stage, _text(usda), ordinal, time_code, _descs(descs), progress).run()
+
+
+def open_usd_from_string_with_desc_async(
+    stage: Stage,
+    usda: str,
+    ordinal: int,
+    time_code: float,
+    descs: Descs,
+    *,
+    progress: Progress | None = None,
+) -> Operation:
+    """``open_usd_from_string_with_desc``; ``wait()`` returns the ``Report``."""
+    name = "open_usd_from_string_with_desc"
+    return _open(name, stage, _text(usda), ordinal, time_code, _descs(descs), progress).start()
+
+
+# --- editing ----------------------------------------------------------------------------------------------------------
+
+
+def add_usd_reference(stage: Stage, ref_file_path: Path, target_path: str) -> int:
+    """Reference a USD file at ``target_path``; the handle with which to remove it again.
+
+    An existing prim gets the reference added, a new one is defined, ``/`` merges the top-level prims of the file. Only
+    the scene is edited: the stage follows with ``apply_usd_changes``.
+    """
+    return _add("add_usd_reference", stage, _file(ref_file_path), target_path).run()
+
+
+def add_usd_reference_async(stage: Stage, ref_file_path: Path, target_path: str) -> Operation:
+    """``add_usd_reference``; ``wait()`` returns the handle."""
+    return _add("add_usd_reference", stage, _file(ref_file_path), target_path).start()
+
+
+def add_usd_reference_from_string(stage: Stage, ref_str: str, target_path: str) -> int:
+    """``add_usd_reference`` with the text of a USDA layer."""
+    return _add("add_usd_reference_from_string", stage, _text(ref_str), target_path).run()
+
+
+def add_usd_reference_from_string_async(stage: Stage, ref_str: str, target_path: str) -> Operation:
+    """``add_usd_reference_from_string``; ``wait()`` returns the handle."""
+    return _add("add_usd_reference_from_string", stage, _text(ref_str), target_path).start()
+
+
+def remove_usd(stage: Stage, handle: int) -> None:
+    """Undo one ``add_usd_reference``. A handle is good once; an open or a reset ends all of them."""
+    _edit("remove_usd", stage, _removal(handle)).run()
+
+
+def remove_usd_async(stage: Stage, handle: int) -> Operation:
+    """``remove_usd``; ``wait()`` returns True."""
+    return _edit("remove_usd", stage, _removal(handle)).start()
+
+
+def reset_usd(stage: Stage) -> None:
+    """Empty the scene. What it published goes with the next ``apply_usd_changes``."""
+    _call("reset_usd", stage, lambda session, job: session.reset(job)).run()
+
+
+def reset_usd_async(stage: Stage) -> Operation:
+    """``reset_usd``; ``wait()`` returns True."""
+    return _call("reset_usd", stage, lambda session, job: session.reset(job)).start()
+
+
+# --- following --------------------------------------------------------------------------------------------------------
+
+
+def apply_usd_changes(stage: Stage, ordinal: int = 1, *, progress: Progress | None = None) -> Report:
+    """Publish at ``ordinal`` what the scene says differently than when it was published last.
+
+    Afterwards the stage holds what opening the scene afresh would give, except where values were written by others and
+    the scene did not change: those stay.
+    """
+    return _apply(stage, ordinal, progress).run()
+
+
+def apply_usd_changes_async(stage: Stage, ordinal: int = 1, *, progress: Progress | None = None) -> Operation:
+    """``apply_usd_changes``; ``wait()`` returns the ``Report``."""
+    return _apply(stage, ordinal, progress).start()
+
+
+def update_from_usd_time(stage: Stage, ordinal: int, time_code: float) -> Report:
+    """Read the scene at another time, in seconds, and publish at ``ordinal`` what is different then.
+
+    Edits of the scene that are still pending are published with it. Later calls read at this time too.
+    """
+    return _retime(stage, ordinal, time_code).run()
+
+
+def update_from_usd_time_async(stage: Stage, ordinal: int, time_code: float) -> Operation:
+    """``update_from_usd_time``; ``wait()`` returns the ``Report``."""
+    return _retime(stage, ordinal, time_code).start()
+
+
+# --- what is there ----------------------------------------------------------------------------------------------------
 
 
 def available() -> bool:
@@ -62,8 +268,48 @@ def available() -> bool:
     return not _missing()
 
 
+def descs_available() -> bool:
+    """Whether the calls with descriptions can be made: the same as ``available()``."""
+    return available()
+
+
+def last_error() -> str:
+    """Why the last call that this thread made failed; empty when it did not."""
+    return operations.last_error()
+
+
+def register_usd_schemas(paths: str | bytes | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]) -> None:
+    """Make schemas known that usd-core does not bring, so that their fallbacks are published.
+
+    Each path is a ``plugInfo.json`` or a directory that has one; what it includes is followed, no code is loaded. It
+    holds for the process and cannot be undone; registering again does nothing. Must come before the first population,
+    else ``OvstageError(OP_FAILED)``; ``NOT_FOUND`` for a path without a descriptor, before anything is registered.
+    """
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        paths = [paths]
+    texts = [os.fsdecode(path) for path in guard.entries(paths, "paths", "a list of paths")]
+    if not all(texts):
+        text = f"paths[{texts.index('')}] is empty; pass the path of a plugInfo.json"
+        raise OvstageError(ErrorCode.INVALID_ARGUMENT, text)
+    if not texts:
+        return
+    _require("register_usd_schemas")
+    from ovstage.population.schemas import register
+
+    register(texts)
+
+
+def _require(call: str) -> None:
+    if missing := _missing():
+        raise OvstageError(
+            ErrorCode.NOT_SUPPORTED,
+            f"{call} needs packages that are not installed: pip install {' '.join(missing)} "
+            '(the extra "ovstage-go[usd]" brings them)',
+        )
+
+
 def _missing() -> list[str]:
-    """The packages that ``open_usd`` lacks, by the names under which they are installed."""
+    """The packages that population lacks, by the names under which they are installed."""
     return [package for module, package in (("pxr.Usd", "usd-core"), ("numpy", "numpy")) if not _found(module)]
 
 
@@ -74,75 +320,106 @@ def _found(module: str) -> bool:
         return False
 
 
-def open_usd(
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+def _call(name: str, stage: Stage, work: Callable[[Session, Job], Result]) -> Call[Result]:
+    """A call that needs a scene."""
+    _require(name)
+    from ovstage.population.session import never_opened, session
+
+    found = session(stage)
+    if not found.opened:
+        raise never_opened(name)
+    return Call(stage, name, lambda job: work(found, job))
+
+
+def _open(
+    name: str,
     stage: Stage,
-    path: str | os.PathLike[str],
-    ordinal: int = 1,
-    time_code: float = math.nan,
-    domains: PopulationDomain | int = PopulationDomain.RENDERING,
-    *,
-    progress: Progress | None = None,
-) -> Report:
-    """Populate ``stage`` at ``ordinal`` with the scene in the USD file ``path``.
+    source: tuple[str, str],
+    ordinal: int,
+    time_code: float,
+    descs: tuple[Desc, ...],
+    progress: Progress | None,
+) -> Call[Report]:
+    seconds, ordinal = float(time_code), guard.ordinal(ordinal)
+    _require(name)
+    from ovstage.population.scope import Scope
+    from ovstage.population.session import session
+    from ovstage.population.source import Source
 
-    ``time_code`` is in seconds; nan stands for USD's default time. Every active, defined prim becomes a row, prims
-    inside instances included, with its authored values and the fallbacks of its schemas. The ordinal is written,
-    not sealed: queries see the prims at once, reads once the write floor has reached it.
+    kind, content = source
+    scope = Scope(descs)
+    found = session(stage)
+    found.opened = True
 
-    Raises ``OvstageError`` when usd-core is missing, the file cannot be opened, or the ordinal is sealed already.
-    """
-    if missing := _missing():
-        raise OvstageError(
-            ErrorCode.NOT_SUPPORTED,
-            f"open_usd needs packages that are not installed: pip install {' '.join(missing)} "
-            '(the extra "ovstage-go[usd]" brings them)',
-        )
-    path = os.fspath(path)
-    if not isinstance(path, str):
-        raise TypeError(f"path must be str or os.PathLike[str], not {type(path).__name__}")
-    seconds = float(time_code)
+    def work(job: Job) -> Report:
+        compose = Source.of_file if kind == "file" else Source.of_text
+        what = content if kind == "file" else ""
+        return found.open(stage, job, what, lambda: compose(content), scope, seconds, ordinal, progress)
+
+    return Call(stage, name, work)
+
+
+def _add(name: str, stage: Stage, source: tuple[str, str], target: str) -> Call[int]:
+    kind, content = source
+    target = guard.string(target, "target_path")
+
+    def work(session: Session, job: Job) -> int:
+        handle = next(session.handles)
+
+        def add(scene: Source) -> None:
+            (scene.add_file if kind == "file" else scene.add_text)(handle, content, target)
+
+        session.edit(job, add)
+        return handle
+
+    return _call(name, stage, work)
+
+
+def _removal(handle: int) -> Callable[[Source], None]:
+    number = guard.uint64(handle, "handle")
+    return lambda source: source.remove(number)
+
+
+def _edit(name: str, stage: Stage, change: Callable[[Source], None]) -> Call[None]:
+    return _call(name, stage, lambda session, job: session.edit(job, change))
+
+
+def _apply(stage: Stage, ordinal: int, progress: Progress | None) -> Call[Report]:
     ordinal = guard.ordinal(ordinal)
-    scope = guard.uint64(domains, "domains")
-    _require_open_ordinal(stage, ordinal)
-    if scope == PopulationDomain.NONE:
-        return Report(path, ordinal)
-
-    # They import usd-core, which takes a while and is not there in every installation.
-    from ovstage.population.columns import gather
-    from ovstage.population.composition import compose
-    from ovstage.population.publication import publish
-
-    started = time.perf_counter()
-    if progress is not None:
-        progress(0, 1, "composing scene")
-    composition = compose(path, seconds)
-    if progress is not None:
-        progress(1, 1, "composing scene")
-    composed = time.perf_counter()
-    scene = gather(composition, progress)
-    gathered = time.perf_counter()
-    size = publish(stage, scene, ordinal, progress)
-    published = time.perf_counter()
-    return Report(
-        path=path,
-        ordinal=ordinal,
-        paths=scene.paths,
-        columns=len(scene.columns),
-        values=sum(len(column.rows) for column in scene.columns),
-        bytes=size,
-        skipped=dict(scene.skipped.most_common()),
-        warnings=composition.warnings(),
-        seconds={"compose": composed - started, "read": gathered - composed, "write": published - gathered},
-    )
+    return _call("apply_usd_changes", stage, lambda session, job: session.apply(stage, job, ordinal, progress))
 
 
-def _require_open_ordinal(stage: Stage, ordinal: int) -> None:
-    """Refuse a sealed ordinal now rather than after seconds of reading."""
-    with stage.get_attribute_write_floor() as query:
-        floor = query.fetch()
-    if ordinal <= floor:
-        raise OvstageError(
-            ErrorCode.WRITE_FLOOR_VIOLATION,
-            f"open_usd cannot write at ordinal {ordinal}: the write floor is {floor}, so the lowest open ordinal is "
-            f"{floor + 1}",
-        )
+def _retime(stage: Stage, ordinal: int, time_code: float) -> Call[Report]:
+    ordinal, seconds = guard.ordinal(ordinal), float(time_code)
+    return _call("update_from_usd_time", stage, lambda session, job: session.retime(stage, job, ordinal, seconds))
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _file(path: Path) -> tuple[str, str]:
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"path must be str or os.PathLike[str], not {type(text).__name__}")
+    return "file", text
+
+
+def _text(usda: str) -> tuple[str, str]:
+    return "text", guard.string(usda, "usda")
+
+
+def _domain(domains: Domains) -> tuple[Desc, ...]:
+    return (Desc(domains),)
+
+
+def _descs(descs: Descs) -> tuple[Desc, ...]:
+    if isinstance(descs, Desc):
+        return (descs,)
+    found = tuple(guard.entries(descs, "descs", "a Desc or a list of Descs"))
+    for position, desc in enumerate(found):
+        if not isinstance(desc, Desc):
+            raise TypeError(f"descs[{position}] must be a Desc, got {desc!r}")
+    return found

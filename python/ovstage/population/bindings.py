@@ -1,0 +1,48 @@
+"""The material that holds for physics on each collider, body and deformable, inherited from above.
+
+USD falls back to the render material where none is bound for physics; only a material that carries physics is
+published.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pxr import Usd, UsdShade  # type: ignore # usd-core has no stubs
+
+from ovstage.population.forms import RELATIONSHIP
+
+if TYPE_CHECKING:
+    from ovstage.population.columns import Scene
+
+__all__ = ["NAME", "is_bound", "publish_bindings"]
+
+NAME = "material:binding:physics"
+
+_BOUND = re.compile(r"(CollisionAPI|RigidBodyAPI|Deformable\w*)$")
+_PHYSICAL = re.compile(r"(Physics|Newton)MaterialAPI|\w*Deformable\w*MaterialAPI")
+
+
+def is_bound(schemas: tuple[str, ...]) -> bool:
+    """Whether prims with these schemas are made of something."""
+    return any(_BOUND.search(name) for name in schemas)
+
+
+def publish_bindings(scene: Scene, bound: list[tuple[int, Usd.Prim]]) -> None:
+    """Add the column of effective physics materials for the prims of ``bound``, given with their rows."""
+    if not bound:
+        return
+    materials, _ = UsdShade.MaterialBindingAPI.ComputeBoundMaterials([prim for _, prim in bound], "physics")
+    column = scene.column(NAME, RELATIONSHIP)
+    for (row, prim), material in zip(bound, materials, strict=True):
+        if material and _carries_physics(material.GetPrim()):
+            column.add(row, [str(material.GetPath())])
+        elif prim.HasRelationship(NAME):
+            scene.skip(scene.paths[row], NAME, "it binds no material that carries physics")
+    column.sort()
+
+
+def _carries_physics(prim: Usd.Prim) -> bool:
+    names = (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())
+    return any(_PHYSICAL.fullmatch(name) for name in names)

@@ -1,0 +1,262 @@
+"""How a USD value lies in a column: element type, lanes, one value or an array per prim, role.
+
+A form turns the values of one column into numbers at once. USD packs a list of its own scalars into a Vt array at
+native speed, and a numeric Vt array lends its memory without a copy: matrices row by row, quaternions as i, j, k, real,
+which is the layout that the stage wants. Texts and paths become numbers of ``Names``, which are interned when all are
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pxr import Gf, Sdf, Vt  # type: ignore # usd-core has no stubs
+
+from ovstage.enums import AttributeSemantic
+
+__all__ = [
+    "BOOL",
+    "CONNECTION",
+    "DOUBLE",
+    "EXTENT",
+    "MATRIX",
+    "RELATIONSHIP",
+    "TOKEN",
+    "TOKENS",
+    "Form",
+    "Names",
+    "Packed",
+    "form_of",
+]
+
+Array = npt.NDArray[Any]
+
+
+class Numbers(dict[str, int]):
+    """Texts by the order in which they were met; 0 is the empty one, which the stage knows as id 0 too."""
+
+    def __init__(self) -> None:
+        super().__init__({"": 0})
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+
+class Names:
+    """The texts and the paths of a scene as numbers, and, once ``intern`` was called, as the ids of a stage."""
+
+    def __init__(self) -> None:
+        self.tokens = Numbers()
+        self.paths = Numbers()
+        self._ids: dict[str, Array] = {}
+
+    def intern(self, tokens: Callable[[list[str]], list[int]], paths: Callable[[list[str]], list[int]]) -> None:
+        """Ask for the ids of everything met so far, in one call for texts and one for paths."""
+        for kind, numbers, ask in (("token", self.tokens, tokens), ("path", self.paths, paths)):
+            self._ids[kind] = np.array([0, *ask(list(numbers)[1:])], np.uint64)
+
+    def ids(self, kind: str, numbers: Array) -> Array:
+        """The ids of numbers."""
+        return self._ids[kind][numbers]
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to lie in a column. ``type_name`` is what USD calls the type."""
+
+    type_name: str
+    is_array: bool
+    lanes: int
+    semantic: AttributeSemantic
+    kinds: tuple[str, ...]
+    """For each lane that holds a number of ``Names``, of which kind it is; empty for plain numbers."""
+    accepts: tuple[type, ...]
+    """What USD hands out for one value of the type."""
+    elements: Callable[[Sequence[Any], Names], Array]
+    """Scalars to an array of shape ``(n,)`` or ``(n, ...)``."""
+    lends: bool = False
+    """Whether NumPy can look into a Vt array of the type."""
+
+    def complaint(self, value: object) -> str | None:
+        """Why a value cannot be held, None if it can: USD lets a file author a token where the schema declares a
+        double, and an ``extent`` of any length."""
+        if not isinstance(value, self.accepts):
+            return f"its value is a {type(value).__name__}, not a {self.type_name}"
+        try:
+            self.pack([value], Names())
+        except (TypeError, ValueError, OverflowError):
+            return f"its value {_shown(value)} does not fit {self.lanes} numbers of {self.type_name}"
+        return None
+
+    def pack(self, values: Sequence[Any] | Array, names: Names) -> Packed:
+        """The values of a column as numbers; texts and paths as those that ``names`` gives them."""
+        if isinstance(values, np.ndarray):  # computed, not read
+            return Packed(self, values.reshape(len(values), self.lanes))
+        if not self.is_array:
+            return Packed(self, self.elements(values, names).reshape(len(values), self.lanes))
+        if self.lends:
+            arrays = {id(value): value for value in values}  # many prims share the object of a fallback
+            rows = {key: np.asarray(value).reshape(-1, self.lanes) for key, value in arrays.items()}
+            return Packed(self, [rows[id(value)] for value in values])
+        flat = self.elements([item for value in values for item in value], names)
+        return Packed(self, flat.reshape(-1, self.lanes), [len(value) for value in values])
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The values of a column on their way into the stage."""
+
+    form: Form
+    numbers: Array | list[Array]
+    lengths: Sequence[int] | None = None
+
+    def payload(self, names: Names) -> Array | list[Array]:
+        """What is written: shape ``(n, lanes)``, or one array of shape ``(length, lanes)`` for each value."""
+        if isinstance(self.numbers, list):
+            return self.numbers
+        numbers, kinds = self.numbers, self.form.kinds
+        if kinds:
+            numbers = np.stack([names.ids(kind, numbers[:, lane]) for lane, kind in enumerate(kinds)], axis=1)
+        if self.lengths is None:
+            return numbers
+        ends = np.cumsum(self.lengths).tolist()
+        return [numbers[end - length : end] for end, length in zip(ends, self.lengths, strict=True)]
+
+
+@cache
+def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
+    """The form of a USD type; None for the types that have no values (opaque, group) or are not known."""
+    scalar = type_name.scalarType
+    held = scalar.cppTypeName
+    elements: Callable[[Sequence[Any], Names], Array]
+    accepts: tuple[type, ...]
+    kinds: tuple[str, ...] = ()
+    lends = False
+    semantic = _ROLES.get(scalar.role) or _SEMANTICS.get(str(scalar), AttributeSemantic.NONE)
+    if held in ("TfToken", "std::string"):
+        elements, kinds, accepts = _texts, ("token",), (str,)
+    elif held == "SdfAssetPath":
+        elements, kinds, accepts = _assets, ("token", "token"), (Sdf.AssetPath,)
+    elif held == "SdfPathExpression":
+        elements, kinds, accepts = _expressions, ("token",), (Sdf.PathExpression,)
+    elif held in ("GfTimeCode", "SdfTimeCode", "GfDuration"):
+        elements, accepts = _times, (scalar.type.pythonClass or type(scalar.defaultValue),)
+    elif scalar.arrayType and held != "SdfOpaqueValue":
+        elements = partial(_numbers, scalar.arrayType.type.pythonClass)
+        accepts = _PLAIN.get(held) or (scalar.type.pythonClass,)
+        lends = True
+    else:
+        return None
+    if type_name.isArray:
+        accepts = (type_name.type.pythonClass, tuple)
+    lanes = len(kinds) or _lanes(scalar.defaultValue)
+    return Form(str(type_name), type_name.isArray, lanes, semantic, kinds, accepts, elements, lends)
+
+
+def _shown(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _lanes(value: object) -> int:
+    if isinstance(value, (Gf.Quath, Gf.Quatf, Gf.Quatd)):
+        return 4
+    dimension = getattr(value, "dimension", 1)
+    return int(np.prod(dimension))
+
+
+_ROLES = {
+    "Point": AttributeSemantic.POINT,
+    "Vector": AttributeSemantic.VECTOR,
+    "Normal": AttributeSemantic.NORMAL,
+    "Color": AttributeSemantic.COLOR,
+    "TextureCoordinate": AttributeSemantic.TEXTURE_COORDINATE,
+    "Frame": AttributeSemantic.FRAME,
+}
+_SEMANTICS = {
+    **dict.fromkeys(("quath", "quatf", "quatd"), AttributeSemantic.QUATERNION),
+    **dict.fromkeys(("matrix2d", "matrix3d", "matrix4d"), AttributeSemantic.MATRIX),
+    "timecode": AttributeSemantic.TIME_CODE,
+    "token": AttributeSemantic.TOKEN_ID,
+    "asset": AttributeSemantic.ASSET_PATH_ID,
+    "pathExpression": AttributeSemantic.PATH_EXPRESSION_STRING,
+}
+_PLAIN: dict[str, tuple[type, ...]] = {
+    "bool": (bool, int),
+    **dict.fromkeys(("unsigned char", "int", "unsigned int", "int64_t", "uint64_t"), (int,)),
+    **dict.fromkeys(("GfHalf", "float", "double"), (float, int)),
+}
+
+
+# --- scalars to numbers ---------------------------------------------------------------------------------------------
+
+
+def _numbers(array: type, values: Sequence[Any], _: Names) -> Array:
+    return np.asarray(array(values))
+
+
+def _times(values: Sequence[Any], _: Names) -> Array:
+    return np.fromiter((value.GetValue() for value in values), np.float64, len(values))
+
+
+def _numbered(numbers: Numbers, texts: Iterable[str], count: int) -> Array:
+    return np.fromiter(map(numbers.__getitem__, texts), np.int64, count)
+
+
+def _texts(values: Sequence[Any], names: Names) -> Array:
+    return _numbered(names.tokens, values, len(values))
+
+
+def _expressions(values: Sequence[Any], names: Names) -> Array:
+    return _numbered(names.tokens, (value.GetText() for value in values), len(values))
+
+
+def _assets(values: Sequence[Any], names: Names) -> Array:
+    halves = (half for value in values for half in (value.authoredPath or value.path, value.resolvedPath))
+    return _numbered(names.tokens, halves, 2 * len(values))
+
+
+def _targets(values: Sequence[Any], names: Names) -> Array:
+    return _numbered(names.paths, values, len(values))
+
+
+def _sources(values: Sequence[Any], names: Names) -> Array:
+    pairs = np.empty((len(values), 2), np.int64)
+    pairs[:, 0] = _numbered(names.paths, (value.GetPrimPath().pathString for value in values), len(values))
+    pairs[:, 1] = _numbered(names.tokens, (value.name for value in values), len(values))
+    return pairs
+
+
+def _box(values: Sequence[Any], _: Names) -> Array:
+    corners = np.array([np.asarray(value) for value in values], np.float64)
+    return corners.reshape(-1, 2, 3)  # refuses a box that is not two corners
+
+
+# --- forms that are asked for by name -------------------------------------------------------------------------------
+
+
+def _standard(type_name: Sdf.ValueTypeName) -> Form:
+    form = form_of(type_name)
+    assert form is not None
+    return form
+
+
+BOOL = _standard(Sdf.ValueTypeNames.Bool)
+DOUBLE = _standard(Sdf.ValueTypeNames.Double)
+MATRIX = _standard(Sdf.ValueTypeNames.Matrix4d)
+TOKEN = _standard(Sdf.ValueTypeNames.Token)
+TOKENS = _standard(Sdf.ValueTypeNames.TokenArray)
+RELATIONSHIP = Form("relationship", True, 1, AttributeSemantic.RELATIONSHIP_PATH_ID, ("path",), (list, tuple), _targets)
+"""Targets as authored, in order, as texts. A target that is a property is interned whole."""
+CONNECTION = Form(
+    "connection", True, 2, AttributeSemantic.CONNECTION_PATH_ID, ("path", "token"), (list, tuple), _sources
+)
+"""The prim and the name of the property that an attribute is connected to."""
+EXTENT = Form("float3[]", False, 6, AttributeSemantic.NONE, (), (Vt.Vec3fArray,), _box)
+"""The two corners of an ``extent``, of which every boundable prim has one."""

@@ -1,0 +1,110 @@
+"""Metadata of a stage, a prim or a property as columns. A dictionary becomes one column for each value below it.
+
+Python does not see how USD holds a value: a number without a point is an ``int`` (``int64`` beyond 32 bits), one with a
+point a ``double``, a text a ``string``, except in the fields that USD itself declares as tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pxr import Sdf, Usd, UsdGeom, UsdPhysics  # type: ignore # usd-core has no stubs
+
+from ovstage.population.forms import BOOL, DOUBLE, RELATIONSHIP, TOKEN, TOKENS, Form, form_of
+
+__all__ = ["INFIX", "metadata_form", "metadata_values", "stage_values", "units"]
+
+INFIX = "usd-metadata:"
+
+_TOKENS = frozenset(
+    {
+        "upAxis",
+        "kind",
+        "interpolation",
+        "defaultPrim",
+        "colorSpace",
+        "typeName",
+        "variability",
+        "specifier",
+        "permission",
+    }
+)
+
+
+def units(stage: Usd.Stage) -> Iterator[tuple[str, object]]:
+    """What a consumer has to know of any scene, USD's fallbacks where the file says nothing, and what else it says."""
+    yield "metersPerUnit", UsdGeom.GetStageMetersPerUnit(stage)
+    yield "upAxis", UsdGeom.GetStageUpAxis(stage)
+    yield "kilogramsPerUnit", UsdPhysics.GetStageKilogramsPerUnit(stage)
+    yield "timeCodesPerSecond", stage.GetTimeCodesPerSecond()
+    for field in ("defaultPrim", "endTimeCode", "framesPerSecond", "startTimeCode"):
+        if stage.HasAuthoredMetadata(field):
+            yield field, stage.GetMetadata(field)
+
+
+def stage_values(stage: Usd.Stage, path: str) -> Iterator[tuple[str, object]]:
+    """The values at and below a metadata path of a stage; fallbacks count."""
+    known = dict(units(stage))
+    yield from [(path, known[path])] if path in known else metadata_values(stage, path)
+
+
+def metadata_values(thing: Usd.Object | Usd.Stage, path: str) -> Iterator[tuple[str, object]]:
+    """The values at and below a metadata path; nothing where it leads nowhere."""
+    field, _, keys = path.partition(":")
+    value = thing.GetMetadataByDictKey(field, keys) if keys else thing.GetMetadata(field)
+    for found, below in _flattened(path, value):
+        # Schemas put their own documentation into dictionaries; that is not about this prim.
+        if found == path or thing.HasAuthoredMetadataDictKey(field, found.partition(":")[2]):
+            yield found, below
+
+
+def _flattened(path: str, value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _flattened(f"{path}:{key}", below)
+    elif value is not None:
+        yield path, value
+
+
+def metadata_form(path: str, value: Any) -> tuple[Form, object] | None:
+    """The form of a value and the value in it; None where no column can hold it."""
+    if isinstance(value, str):
+        return (TOKEN if path in _TOKENS else _STRING), value
+    if isinstance(value, bool):
+        return BOOL, value
+    if isinstance(value, int):
+        return (_INT if -(2**31) <= value < 2**31 else _INT64), value
+    if isinstance(value, float):
+        return DOUBLE, value
+    if isinstance(value, Sdf.TokenListOp):
+        return TOKENS, tuple(value.GetAppliedItems())
+    if isinstance(value, Sdf.PathListOp):
+        return RELATIONSHIP, list(map(str, value.GetAppliedItems()))
+    if isinstance(value, (Sdf.Specifier, Sdf.Variability, Sdf.Permission)):
+        return TOKEN, value.displayName.lower()
+    form = _forms().get(type(value))
+    return (form, value) if form else None
+
+
+@cache
+def _forms() -> dict[type, Form]:
+    """By the class that USD hands out; the plain type where several share one."""
+    found: dict[type, Form] = {}
+    names = Sdf.ValueTypeNames
+    for type_name in (getattr(names, name) for name in dir(names)):
+        if isinstance(type_name, Sdf.ValueTypeName) and (form := form_of(type_name)):
+            held = form.accepts[0]
+            if held not in found or not type_name.role:
+                found[held] = form
+    return found
+
+
+def _standard(type_name: Sdf.ValueTypeName) -> Form:
+    form = form_of(type_name)
+    assert form is not None
+    return form
+
+
+_INT, _INT64, _STRING = map(_standard, (Sdf.ValueTypeNames.Int, Sdf.ValueTypeNames.Int64, Sdf.ValueTypeNames.String))

@@ -1,0 +1,61 @@
+"""What a population call says about what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Progress", "Report", "Skipped"]
+
+Progress = Callable[[int, int, str], None]
+"""``progress(done, total, label)``: called now and then, on the thread that populates; an exception that it raises ends
+the population."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What could not be represented, said once for an attribute and a reason: the first prim, and how many have it."""
+
+    path: str
+    attribute: str
+    reason: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        where = f"{self.path}.{self.attribute}" if self.attribute else self.path
+        more = f" (and {self.count - 1} more)" if self.count > 1 else ""
+        return f"{where}{more}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one population put into the stage, and what it left out."""
+
+    path: str
+    """The file that was opened; empty where it was a text, or nothing."""
+    ordinal: int
+    paths: Sequence[str] = ()
+    """Every prim that the scene has in the stage, in the order of the scene."""
+    columns: int = 0
+    """Columns that were written to, and so on: an update counts what changed."""
+    values: int = 0
+    bytes: int = 0
+    removed: int = 0
+    """Prims that left the scene, and values that prims which stayed have lost."""
+    skipped: Sequence[Skipped] = ()
+    """What could not be represented: prim, attribute, reason, and how many more prims the same holds for."""
+    warnings: Sequence[str] = ()
+    """What USD had to say while it composed the scene, such as a reference to a missing file."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Wall time of the phases ``compose``, ``read`` and ``write``."""
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.path or 'scene'}: {len(self.paths)} prims, {self.values} values in {self.columns} columns "
+            f"at ordinal {self.ordinal}"
+        )
+        if self.removed:
+            text += f", {self.removed} removed"
+        if self.skipped:
+            text += "; not represented: " + "; ".join(map(str, self.skipped))
+        return text

@@ -1,0 +1,189 @@
+"""What a stage remembers of the scene that was opened into it, and the steps of every population call.
+
+All steps run on the thread of the stage's queue, one call after the other. Everything that can go wrong with a scene
+goes wrong before the first write.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.publication import Snapshot, difference, publish
+from ovstage.population.reading import gather
+from ovstage.population.report import Progress, Report
+from ovstage.population.scope import Scope
+from ovstage.population.source import Source, listening
+
+if TYPE_CHECKING:
+    from ovstage.population.operations import Job
+    from ovstage.stage import Stage
+
+__all__ = ["Session", "session"]
+
+
+class Session:
+    """The scene of one stage: its source, what of it is in scope, and what was published last."""
+
+    def __init__(self) -> None:
+        self.opened = False
+        """Whether a scene was ever asked for. Set when a call is queued, so that calls can be queued behind it."""
+        self.handles = itertools.count(1)
+        self._source: Source | None = None
+        self._scope: Scope | None = None
+        self._published = Snapshot()
+
+    # --- calls ---
+
+    def open(
+        self,
+        stage: Stage,
+        job: Job,
+        what: str,
+        compose: Callable[[], Source],
+        scope: Scope,
+        seconds: float,
+        ordinal: int,
+        progress: Progress | None,
+    ) -> Report:
+        """Replace the scene of the stage. A scene that cannot be opened leaves the earlier one as it was."""
+        require_open_ordinal(stage, job.name, ordinal)
+        with listening() as heard:
+            clock = _Clock(job, progress)
+            clock.step(0, 1, "composing scene")
+            source = compose()
+            source.seconds = seconds
+            clock.step(1, 1, "composing scene")
+            clock.lap("compose")
+            report = self._publish(stage, source, scope, ordinal, clock, rewrite=True)
+        return replace(report, path=what, warnings=tuple(heard))
+
+    def apply(self, stage: Stage, job: Job, ordinal: int, progress: Progress | None) -> Report:
+        """Publish what USD says differently than last time."""
+        require_open_ordinal(stage, job.name, ordinal)
+        source, scope = self._scene(job.name)
+        if not source.changed:
+            return Report("", ordinal)
+        with listening() as heard:
+            report = self._publish(stage, source, scope, ordinal, _Clock(job, progress))
+        return replace(report, warnings=tuple(heard))
+
+    def retime(self, stage: Stage, job: Job, ordinal: int, seconds: float) -> Report:
+        """Read the scene at another time, and publish what is different then."""
+        require_open_ordinal(stage, job.name, ordinal)
+        source, scope = self._scene(job.name)
+        before, source.seconds = source.seconds, seconds
+        try:
+            with listening() as heard:
+                report = self._publish(stage, source, scope, ordinal, _Clock(job, None))
+        except BaseException:
+            source.seconds = before
+            raise
+        return replace(report, warnings=tuple(heard))
+
+    def reset(self, job: Job) -> None:
+        """Empty the scene; what it published goes with the next apply."""
+        source, _ = self._scene(job.name)
+        empty = Source.empty()
+        empty.seconds = source.seconds
+        self._source = empty
+
+    def edit(self, job: Job, change: Callable[[Source], None]) -> None:
+        """Change the scene; the stage follows with the next apply."""
+        source, _ = self._scene(job.name)
+        with listening():
+            change(source)
+
+    # --- steps ---
+
+    def _scene(self, call: str) -> tuple[Source, Scope]:
+        if self._source is None or self._scope is None:
+            raise never_opened(call)
+        return self._source, self._scope
+
+    def _publish(
+        self, stage: Stage, source: Source, scope: Scope, ordinal: int, clock: _Clock, *, rewrite: bool = False
+    ) -> Report:
+        pending, source.changed = source.changed, False  # what changes while it is read is for the next time
+        try:
+            scene = gather(source.stage, source.time, scope, clock.step)
+            clock.lap("read")
+            snapshot = Snapshot.of(stage, scene)
+            changes = difference(self._published, snapshot, rewrite=rewrite)
+            clock.step(0, 1, "writing columns")
+            publish(stage, changes, snapshot.paths, ordinal)
+        except BaseException:
+            source.changed = pending or source.changed
+            raise
+        self._published, self._source, self._scope = snapshot, source, scope
+        clock.step(1, 1, "writing columns")
+        clock.lap("write")
+        return Report(
+            path="",
+            ordinal=ordinal,
+            paths=snapshot.paths,
+            columns=len(changes.writes),
+            values=changes.values,
+            bytes=changes.nbytes,
+            removed=len(changes.removed_prims) + sum(map(len, changes.removed_values.values())),
+            skipped=scene.skipped,
+            seconds=clock.seconds,
+        )
+
+
+class _Clock:
+    """The progress of one call: whom to tell, how long the phases took, whether it is still wanted."""
+
+    def __init__(self, job: Job, progress: Progress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._job = job
+        self._progress = progress
+        self._started = time.perf_counter()
+
+    def step(self, done: int, total: int, label: str) -> None:
+        """Tell how far it is; ends the call here if it is not wanted any more."""
+        self._job.check()
+        if self._progress is not None:
+            self._progress(done, total, label)
+
+    def lap(self, phase: str) -> None:
+        """A phase has ended."""
+        now = time.perf_counter()
+        self.seconds[phase] = now - self._started
+        self._started = now
+
+
+_sessions: WeakKeyDictionary[Stage, Session] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def session(stage: Stage) -> Session:
+    """The session of a stage, made when it is asked for first."""
+    with _lock:
+        return _sessions.setdefault(stage, Session())
+
+
+def never_opened(call: str) -> OvstageError:
+    """The answer of a call that edits or reads a scene where there is none."""
+    return OvstageError(
+        ErrorCode.NOT_FOUND,
+        f"{call}: no USD scene was opened in this stage; call open_usd or open_usd_from_string first",
+    )
+
+
+def require_open_ordinal(stage: Stage, call: str, ordinal: int) -> None:
+    """Refuse a sealed ordinal now rather than after seconds of reading."""
+    with stage.get_attribute_write_floor() as query:
+        floor = query.fetch()
+    if ordinal <= floor:
+        raise OvstageError(
+            ErrorCode.WRITE_FLOOR_VIOLATION,
+            f"{call} cannot write at ordinal {ordinal}: the write floor is {floor}, so the lowest open ordinal is "
+            f"{floor + 1}",
+        )

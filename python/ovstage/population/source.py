@@ -1,0 +1,185 @@
+"""The USD side of a populated stage: the layers it reads, the edits above them, and the time at which it reads.
+
+The file itself is the root layer, since USD takes units and up axis from there and nowhere else. Edits lie above it in
+layers of their own, one for each reference, so that taking a reference back removes a layer and nothing more.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from pxr import Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
+
+from ovstage.errors import ErrorCode, OvstageError
+
+__all__ = ["Source", "is_prim_path", "listening"]
+
+_URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+# USD ends some sentences with the address of the stage object, which tells a reader nothing.
+_ADDRESS = re.compile(r"\s*\((?:instantiating|recomposing) stage on stage @.*?\)\s*$")
+
+
+class Source:
+    """A composed scene that can be edited and read again."""
+
+    def __init__(self, root: Sdf.Layer) -> None:
+        self._edits = Sdf.Layer.CreateAnonymous("edits.usda")
+        self.stage = Usd.Stage.Open(root, self._edits)
+        self.seconds = math.nan
+        self.changed = True
+        """Whether USD reported a change since this was last set to False."""
+        self._references: dict[int, tuple[Sdf.Layer, Sdf.Layer]] = {}
+        self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self._on_change, self.stage)
+
+    @classmethod
+    def of_file(cls, path: str) -> Source:
+        """Compose a file; a failure becomes an ``OvstageError`` that says which file and why."""
+        with _refusing(f"cannot open USD file {path!r}"):
+            return cls(_layer(path))
+
+    @classmethod
+    def of_text(cls, usda: str) -> Source:
+        """Compose the text of a layer."""
+        with _refusing("cannot read the USD text"):
+            return cls(_layer_of_text(usda))
+
+    @classmethod
+    def empty(cls) -> Source:
+        """A scene without anything."""
+        return cls(Sdf.Layer.CreateAnonymous("empty.usda"))
+
+    @property
+    def time(self) -> Usd.TimeCode:
+        """The time at which to read."""
+        if math.isnan(self.seconds):
+            return Usd.TimeCode.Default()
+        return Usd.TimeCode(self.seconds * self.stage.GetTimeCodesPerSecond())
+
+    def add_file(self, handle: int, path: str, target: str) -> None:
+        """Reference the default prim of a file."""
+        with _refusing(f"cannot add USD file {path!r} at {target!r}"):
+            self._add(handle, _layer(path), target)
+
+    def add_text(self, handle: int, usda: str, target: str) -> None:
+        """Reference the default prim of a layer given as text."""
+        with _refusing(f"cannot add the USD text at {target!r}"):
+            self._add(handle, _layer_of_text(usda), target)
+
+    def remove(self, handle: int) -> None:
+        """Undo one ``add``."""
+        found = self._references.pop(handle, None)
+        if found is None:
+            raise OvstageError(
+                ErrorCode.INVALID_HANDLE,
+                f"reference {handle} is not in the scene: it was removed already, never added, or ended by an open "
+                "or a reset",
+            )
+        self._edits.subLayerPaths.remove(found[0].identifier)
+
+    def _add(self, handle: int, layer: Sdf.Layer, target: str) -> None:
+        path = _target(target)
+        edit = Sdf.Layer.CreateAnonymous("reference.usda")
+        if path == Sdf.Path.absoluteRootPath:
+            edit.subLayerPaths.append(layer.identifier)
+        else:
+            self._require_editable(path)
+            if not layer.HasDefaultPrim():
+                raise _Refused("it has no defaultPrim, so nothing says which of its prims to put there")
+            for prefix in path.GetPrefixes():
+                there = self.stage.GetPrimAtPath(prefix)
+                spec = Sdf.CreatePrimInLayer(edit, prefix)
+                spec.specifier = Sdf.SpecifierOver if there and there.IsDefined() else Sdf.SpecifierDef
+            spec.referenceList.Prepend(Sdf.Reference(layer.identifier))
+        self._edits.subLayerPaths.insert(0, edit.identifier)
+        self._references[handle] = (edit, layer)  # both live as long as the reference
+
+    def _require_editable(self, path: Sdf.Path) -> None:
+        for prefix in path.GetPrefixes():
+            prim = self.stage.GetPrimAtPath(prefix)
+            if prim and prefix != path and prim.IsInstance():
+                raise _Refused(f"{prefix} is an instance, whose contents USD shares and does not let edit")
+
+    def _on_change(self, *_: object) -> None:
+        self.changed = True
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """Keep what USD says off the terminal and collect it, without repetitions.
+
+    USD reports through a process-wide list of delegates and prints to stderr when there is none.
+    """
+    delegate = UsdUtils.CoalescingDiagnosticDelegate()
+    heard: list[str] = []
+    try:
+        yield heard
+    finally:
+        heard.extend(dict.fromkeys(_sentences(delegate.TakeUncoalescedDiagnostics())))
+        del delegate
+
+
+# --- layers ---------------------------------------------------------------------------------------------------------
+
+
+class _Refused(Exception):
+    """A reason in plain words."""
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    try:
+        yield
+    except _Refused as error:
+        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error}") from None
+    except Tf.ErrorException as error:
+        # The last entry only repeats that the layer did not open; the ones before it say why.
+        reasons = _sentences(error.args)
+        reason = "; ".join(reasons[:-1] or reasons) or "USD gave no reason"
+        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reason}") from None
+
+
+def _layer(path: str) -> Sdf.Layer:
+    if not _URI.match(path):
+        if not os.path.exists(path):
+            raise _Refused("there is no such file")
+        if os.path.isdir(path):
+            raise _Refused("it is a directory")
+        if not os.access(path, os.R_OK):
+            raise _Refused("it may not be read by this user")
+        path = os.path.abspath(path)
+    known = Sdf.Layer.Find(path)
+    if known and not known.dirty:
+        known.Reload()  # the file may have changed since somebody opened it; edits of somebody are not thrown away
+    layer = Sdf.Layer.FindOrOpen(path)
+    if not layer:
+        raise _Refused("USD knows no format for it")
+    return layer
+
+
+def _layer_of_text(usda: str) -> Sdf.Layer:
+    layer = Sdf.Layer.CreateAnonymous("text.usda")
+    if not layer.ImportFromString(usda):
+        raise _Refused("it is no USDA")
+    return layer
+
+
+def _target(target: str) -> Sdf.Path:
+    if not is_prim_path(target):
+        raise _Refused("the target must be '/' or the absolute path of a prim, like '/World/Robot'")
+    return Sdf.Path(target)
+
+
+def is_prim_path(text: str) -> bool:
+    """Whether a text is ``/`` or the absolute path of a prim."""
+    if not Sdf.Path.IsValidPathString(text):
+        return False
+    path = Sdf.Path(text)
+    return bool(path.IsAbsolutePath() and path.IsAbsoluteRootOrPrimPath())
+
+
+def _sentences(diagnostics: Iterable[Tf.DiagnosticBase]) -> list[str]:
+    return [_ADDRESS.sub("", " ".join(entry.commentary.split())) for entry in diagnostics]
