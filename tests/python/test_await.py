@@ -165,6 +165,32 @@ def test_operation_of_a_population(table):
     asyncio.run(wait())
 
 
+def test_exports_under_way(table, tmp_path):
+    """They run on a thread of their own, and are pending for as long as that takes."""
+    write(table, 1).wait()
+    table.seal(1)
+
+    async def export(ordinal):
+        files = [tmp_path / f"scene{at}.usda" for at in range(5)]
+        return await asyncio.gather(*(population.export_to_usd_file_async(table.stage, f, ordinal) for f in files))
+
+    reports = asyncio.run(export(1))
+    assert len(reports) == 5 and None not in reports
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"scene{at}.usda" for at in range(5)]
+    with pytest.raises(OvstageError, match="export_to_usd_file failed: "):
+        asyncio.run(export(7))
+
+    done = population.export_to_usd_file_async(table.stage, tmp_path / "last.usda", 1)
+    done.wait()
+    assert done.done()
+    with pytest.raises(RuntimeError, match="already been consumed"):
+        asyncio.run(settle(done))
+
+
+async def settle(op):
+    return await op
+
+
 def test_operation_that_was_never_initialised():
     from ovstage import Operation
 

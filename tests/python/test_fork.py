@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 PROGRAM = """
 import gc, os, sys, threading, warnings
 import numpy as np
@@ -137,10 +139,11 @@ if child:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_spawned_child_works(fresh_python, tmp_path):
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_child_that_starts_afresh_works(fresh_python, tmp_path, method):
     program = tmp_path / "program.py"
     program.write_text(
-        """
+        f"""
 import multiprocessing, ovstage
 
 def child():
@@ -149,7 +152,7 @@ def child():
 
 if __name__ == "__main__":
     with ovstage.Stage("parent"):
-        process = multiprocessing.get_context("spawn").Process(target=child)
+        process = multiprocessing.get_context({method!r}).Process(target=child)
         process.start()
         process.join()
         assert process.exitcode == 0
@@ -157,3 +160,63 @@ if __name__ == "__main__":
     )
     done = fresh_python(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')")
     assert done.returncode == 0, done.stderr
+
+
+def test_forked_worker_is_told_what_to_use(fresh_python):
+    program = """
+import multiprocessing, warnings, ovstage
+warnings.simplefilter("ignore", DeprecationWarning)  # what Python thinks of fork beside threads
+
+def child(answers):
+    token = lambda: names.intern_token("mass")
+    for use in (ovstage.Stage, stage.counters, ovstage.PathDictionary, ovstage.process_counters, token):
+        try:
+            use()
+            answers.put("worked")
+        except RuntimeError as error:
+            answers.put(str(error))
+
+stage = ovstage.Stage()
+names = ovstage.PathDictionary(stage)
+context = multiprocessing.get_context("fork")
+answers = context.SimpleQueue()
+worker = context.Process(target=child, args=(answers,))
+worker.start()
+said = [answers.get() for _ in range(5)]
+worker.join()
+assert worker.exitcode == 0
+assert all('"spawn"' in text for text in said), said
+assert names.intern_token("mass")
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_fork_before_the_library_is_loaded(fresh_python):
+    """Importing the package loads nothing, so that a child forked after it may still start an engine of its own."""
+    program = """
+import os, ovstage
+ovstage.ErrorCode.OK, ovstage.population
+child = os.fork()
+with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
+    assert names.intern_token("mass")
+if child == 0:
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("options", ["", "preexec_fn=lambda: None", "start_new_session=True", "close_fds=False"])
+def test_other_programs_are_started_as_ever(fresh_python, options):
+    program = f"""
+import subprocess, sys, warnings, ovstage
+warnings.simplefilter("ignore", DeprecationWarning)
+with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
+    done = subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, {options})
+    assert (done.returncode, done.stdout) == (0, b"1\\n"), done
+    assert names.intern_token("mass")
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

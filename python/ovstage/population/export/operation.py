@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from functools import lru_cache
@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ovstage import guard
+from ovstage.awaiting import settled
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
 
@@ -71,6 +72,14 @@ class _ExportCall:
             raise
         self._consumed = True
         return outcome if self._value is None else self._value
+
+    def done(self) -> bool:
+        """Whether ``wait()`` would not wait. Consumes nothing."""
+        return self._consumed or self._future.done()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """``await operation`` does what ``wait()`` does, without holding up the event loop."""
+        return settled(self)
 
 
 class ExportOperation(_ExportCall):
