@@ -31,6 +31,7 @@ class ErrorCode(IntEnum):
     WRITE_FLOOR_VIOLATION = 5
     NOT_SUPPORTED = 6
     QUEUE_FULL = 7
+    """65,536 operations of a stage are pending: wait for some. On a host none ever is."""
     END_OF_ITERATION = 8
     OUT_OF_MEMORY = 9
     LAYOUT_CHANGED = 10
