@@ -375,14 +375,13 @@ lent = mapping.fetch_next().array(0)
 ovstage.set_log_callback(lambda *record: None, ovstage.LogSeverity.VERBOSE)
 
 class AtTheVeryEnd:
-    # Something of the program that dies late: calls work, or are refused once the stage is gone.
-
-    def __del__(self, refusal=ovstage.OvstageError):
+    # Something of the program that dies late: calls work, or are refused once the query or the stage is gone.
+    def __del__(self, refusal=ovstage.OvstageError, gone=ovstage.ErrorCode.INVALID_HANDLE):
         assert view.tolist() == export.tolist() == lent.tolist() == [1, 2]
         try:
             stage.write_attribute(query, "mass", 3, np.float32([3, 4]), is_array=False).wait()
         except refusal as error:
-            assert "destroyed" in error.message, error
+            assert error.code == gone, error
 
 last = AtTheVeryEnd()
 atexit.register(lambda: print("done", stage.read(query, ["mass"])["mass"].values.tolist(), flush=True))
