@@ -14,12 +14,9 @@ from pathlib import Path
 import pytest
 
 import ovstage
-from ovstage import ErrorCode, OvstageError
-from ovstage._load import native
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(ovstage.__file__).parent
-CPU, GPU = 1, 2  # hierarchy models
 
 
 def run(*argv, executable=sys.executable, **options):
@@ -401,35 +398,55 @@ def test_ends_of_a_program(fresh_python, end):
 # --- process configuration ---
 
 
+REFUSED = """
+from ovstage import ErrorCode, OvstageError, Stage
+from ovstage._load import native
+CPU, GPU = 1, 2
+
 def refused(call, text):
-    with pytest.raises(OvstageError) as caught:
+    try:
         call()
-    assert caught.value.code == ErrorCode.INVALID_ARGUMENT
-    assert text in caught.value.message
+    except OvstageError as error:
+        assert error.code == ErrorCode.INVALID_ARGUMENT and text in error.message, error
+    else:
+        raise AssertionError(text)
+
+def nothing_left():
+    refused(native.shutdown, "has no ovstage_initialize to answer")
+"""
 
 
-def test_initialisations_are_counted():
+def test_initialisations_are_counted(fresh_python):
     """The configuration belongs to the process for as long as an initialisation or a stage holds it."""
-    refused(native.shutdown, "has no ovstage_initialize to answer")
-    native.initialize(GPU)
-    native.initialize()
-    native.initialize(GPU)
+    program = f"""
+{REFUSED}
+nothing_left()
+native.initialize(GPU)
+native.initialize()
+native.initialize(GPU)
+native.shutdown()
+native.shutdown()
+refused(lambda: native.initialize(CPU), "2 and stays so while a stage or an initialisation is alive; 1 was asked for")
+native.shutdown()
+nothing_left()
+native.initialize(CPU)
+with Stage():
     native.shutdown()
-    native.shutdown()
-    refused(
-        lambda: native.initialize(CPU), "2 and stays so while a stage or an initialisation is alive; 1 was asked for"
-    )
-    native.shutdown()
-    refused(native.shutdown, "has no ovstage_initialize to answer")
-    native.initialize(CPU)
-    with ovstage.Stage():
-        native.shutdown()
-        refused(lambda: native.initialize(GPU), "2 was asked for")
-    native.initialize(GPU)
-    native.shutdown()
+    refused(lambda: native.initialize(GPU), "2 was asked for")
+native.initialize(GPU)
+native.shutdown()
+nothing_left()
+print("done")
+"""
+    clean(fresh_python(program))
 
 
-@pytest.mark.parametrize("model", [0, 5, 2**63])
-def test_unknown_model_is_refused(model):
-    refused(lambda: native.initialize(model), f"{model} is not a hierarchy computation model")
-    refused(native.shutdown, "has no ovstage_initialize to answer")
+def test_unknown_model_is_refused(fresh_python):
+    program = f"""
+{REFUSED}
+for model in (0, 5, 2**63):
+    refused(lambda: native.initialize(model), f"{{model}} is not a hierarchy computation model")
+    nothing_left()
+print("done")
+"""
+    clean(fresh_python(program))
