@@ -109,13 +109,8 @@ func (p *pass) open(from uint64) (err *stage.Error) {
 	if err != nil {
 		return err
 	}
-	for _, c := range columns {
-		if transforms.by(c.Schema()) && p.world == nil {
-			p.world = c
-		} else {
-			p.others = append(p.others, c)
-		}
-	}
+	p.world = home(columns, p.to)
+	p.others = slices.DeleteFunc(columns, func(c *column.Column) bool { return c == p.world })
 	p.sealed = p.to <= floor
 	at := moment{ordinal: from, sealed: p.sealed, built: s.tree}
 	if p.world != nil {
@@ -138,20 +133,47 @@ func (p *pass) open(from uint64) (err *stage.Error) {
 	return err
 }
 
+// home chooses the column of the world transforms, nil for one that has to be made. Columns may differ by role alone: one
+// that holds something goes before one that does not, and only that of the usual role may hold nothing.
+func home(columns []*column.Column, ordinal uint64) (found *column.Column) {
+	for _, c := range columns {
+		if !transforms.by(c.Schema()) {
+			continue
+		}
+		role := c.Schema().Semantic
+		usual, holds := role == tensor.SemanticMatrix || role == tensor.SemanticNone, c.AllAlive(ordinal).Count() > 0
+		switch {
+		case usual && holds:
+			return c
+		case holds || usual && found == nil:
+			found = c
+		}
+	}
+	return found
+}
+
+// schema is that of the world transforms.
+func (p *pass) schema() column.Schema {
+	if p.world != nil && p.world.Schema().Semantic != tensor.SemanticNone {
+		return p.world.Schema()
+	}
+	return column.Schema{DType: matrixType, Semantic: tensor.SemanticMatrix}
+}
+
 func (p *pass) close() {
 	closeAll(p.locals)
 	closeAll(p.resets)
 	p.block.Release()
 }
 
-// checkOthers refuses a world transform of another type.
+// checkOthers refuses a world transform of another type or role.
 func (p *pass) checkOthers() *stage.Error {
 	for _, c := range p.others {
 		alive := c.AllAlive(latest)
 		for i := range p.tree.nodes {
 			if row := c.Row(p.tree.nodes[i].path); row >= 0 && alive.Has(row) {
 				return failf(stage.OpFailed, "attribute %q of prim %s holds %s, expected %s; delete it first",
-					WorldTransform, p.in.Path(p.tree.nodes[i].path), c.Schema(), transforms.text)
+					WorldTransform, p.in.Path(p.tree.nodes[i].path), c.Schema(), p.schema())
 			}
 		}
 	}
@@ -312,7 +334,7 @@ func (p *pass) create(nodes []int32) *stage.Error {
 	for k, i := range nodes {
 		prims[k] = p.tree.nodes[i].path
 	}
-	schema := column.Schema{DType: matrixType, Semantic: tensor.SemanticMatrix}
+	schema := p.schema()
 	if err := p.in.Create(p.to, stage.Creation{Attribute: p.scene.world, Schema: schema, Prims: prims, Block: block}); err != nil {
 		return err
 	}
@@ -320,7 +342,7 @@ func (p *pass) create(nodes []int32) *stage.Error {
 	if err != nil {
 		return err
 	}
-	world := columns[slices.IndexFunc(columns, func(c *column.Column) bool { return transforms.by(c.Schema()) })]
+	world := columns[slices.IndexFunc(columns, func(c *column.Column) bool { return c.Schema() == schema })]
 	for _, i := range nodes {
 		p.tree.nodes[i].world = int32(world.Row(p.tree.nodes[i].path))
 	}

@@ -100,6 +100,35 @@ func TestAStrangersWorldTransformIsPutRight(t *testing.T) {
 	require.Equal(t, translation(1, 1, 0), f.worlds(2, "/A/B")["/A/B"])
 }
 
+func TestWorldTransformsOfAnotherRoleStay(t *testing.T) {
+	f := newFixture(t)
+	f.locals(1, map[string]matrix{"/A": translation(1, 0, 0), "/A/B": translation(0, 1, 0)})
+	write(f, WorldTransform, matrixType, tensor.SemanticFrame, 1, []string{"/A"}, []matrix{quarter})
+	f.seal(1)
+	f.compute(1, 1) // gives a row to /A/B
+	f.compute(1, 1)
+	require.Equal(t, map[string]matrix{"/A": translation(1, 0, 0), "/A/B": translation(1, 1, 0)}, f.worlds(1, "/A", "/A/B"))
+
+	f.remove(2, "/A", WorldTransform)
+	f.remove(2, "/A/B", WorldTransform)
+	f.seal(3)
+	for range 2 {
+		f.compute(3, 3) // as if there had been none
+	}
+	require.Equal(t, map[string]matrix{"/A": translation(1, 0, 0), "/A/B": translation(1, 1, 0)}, f.worlds(3, "/A", "/A/B"))
+	require.Equal(t, tensor.SemanticMatrix, f.fetch(f.query("/A"), WorldTransform, stage.Range{End: 3})[0].Semantic)
+
+	f.locals(4, map[string]matrix{"/C": quarter})
+	write(f, WorldTransform, matrixType, tensor.SemanticFrame, 4, []string{"/C"}, []matrix{quarter})
+	f.seal(4)
+	failure := f.failure(f.scene.Compute(CPUIncremental, 4, 4))
+	require.Contains(t, failure.Text, "holds float64x16 FRAME, expected float64x16 MATRIX; delete it first")
+	f.remove(5, "/C", WorldTransform)
+	f.seal(5)
+	f.compute(5, 5)
+	require.Equal(t, quarter, f.worlds(5, "/C")["/C"])
+}
+
 func TestNewRowsFollowTheLocalOnes(t *testing.T) {
 	f := newFixture(t)
 	paths := []string{"/C", "/A", "/A/X", "/B"}

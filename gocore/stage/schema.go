@@ -21,9 +21,14 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 			if len(a.columns) == 1 {
 				return c, nil
 			}
-			if fits == nil {
-				fits = c
+			if fits != nil { // roles tell them apart, and none was given
+				if carried, err := c.carried(prims); err != nil {
+					return nil, wrap(err, "attribute %q", s.quoted(name))
+				} else if !carried {
+					continue
+				}
 			}
+			fits = c
 		}
 	}
 	for _, c := range a.columns {

@@ -462,6 +462,23 @@ def test_role_of_a_column_never_changes(table):
         assert group.semantic is AttributeSemantic.POINT
 
 
+def test_what_has_no_role_goes_where_the_prims_have_theirs(stage, make_table):
+    points, colors = make_table(["/P"]), make_table(["/C"])
+    points.write("v", PLAIN[:1], 1, semantic=AttributeSemantic.POINT)
+    colors.write("v", PLAIN[:1], 1, semantic=AttributeSemantic.COLOR)
+    colors.write("v", PLAIN[1:2], 2)
+    points.seal(2)
+    with colors.group("v", 2) as group:
+        assert group.semantic is AttributeSemantic.COLOR
+        assert np.array_equal(np.asarray(group), PLAIN[1:2])
+    with stage.map_attribute(colors.query, "v", 3) as mapping:
+        np.asarray(mapping.fetch_next())[:] = 7
+    points.seal(3)
+    with colors.group("v", 3) as group:
+        assert group.semantic is AttributeSemantic.COLOR
+        assert (np.asarray(group) == 7).all()
+
+
 def test_bytes_are_no_asset(table):
     op = table.stage.write_attribute(
         table.query, "asset", 1, np.zeros(2, "u1"), is_array=False, semantic=AttributeSemantic.ASSET_PATH_ID
