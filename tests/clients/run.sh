@@ -32,4 +32,4 @@ fi
 if [ "${1:-}" = survey ]; then
   exec "$python" "$here/survey.py" "$root/tests/golden/newton_scenes.txt" "${@:2}"
 fi
-"$python" -m pytest -q -p no:cacheprovider "$here" "$@"
+"$python" -m pytest -q -p no:cacheprovider --disable-warnings "$here" "$@"

@@ -96,12 +96,6 @@ class Model:
 
 
 @pytest.fixture
-def stage() -> Iterator[ovstage.Stage]:
-    with ovstage.Stage("ovfmi") as made:
-        yield made
-
-
-@pytest.fixture
 def host(stage: ovstage.Stage, tmp_path: Path) -> Iterator[ovfmi.FmiHost]:
     scene = tmp_path / "scene.usda"
     scene.write_text(SCENE)

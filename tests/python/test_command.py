@@ -22,7 +22,7 @@ def test_help_without_a_command():
     done = run()
     assert (done.returncode, done.stderr) == (0, "")
     assert "python -m ovstage" in done.stdout
-    for command in ("info", "self-test", "bench"):
+    for command in ("info", "self-test", "bench", "usd"):
         assert command in done.stdout
 
 

@@ -1,11 +1,13 @@
-"""``python -m ovstage``: what is installed, whether it works here, and how fast it is.
+"""``python -m ovstage``: what is installed, whether it works here, how fast it is, and what a scene has.
 
-``info``, ``self-test`` and ``bench`` need nothing but the package; what an installed library adds they use.
+``info``, ``self-test`` and ``bench`` need nothing but the package; what an installed library adds they use. ``usd``
+needs the extra ``usd``.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -28,6 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from ovstage.command import bench
 
             return bench.run(quick=options.quick)
+        case "usd":
+            from ovstage.command import usd
+
+            return usd.run(options.file, options.domains, options.time)
         case _:
             parser.print_help()
             return 0
@@ -41,4 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="the numbers that matter, as ratios against NumPy within one run")
     for command in (test, bench):
         command.add_argument("--quick", action="store_true", help="a few seconds, for a rough answer")
+    scene = commands.add_parser("usd", help="load a USD file and say what came of it")
+    scene.add_argument("file", help="a .usd, .usda or .usdc file")
+    scene.add_argument("--domains", choices=("all", "rendering", "physics"), default="all", help="what to load")
+    scene.add_argument("--time", type=float, default=math.nan, help="seconds; the default is USD's default time")
     return parser

@@ -1,7 +1,7 @@
 """Writing what a stage holds into a USD file.
 
-``export_to_usd_file`` writes what its rules select; an ``ExportDestination`` gathers several exports before it is
-saved.
+``export_to_usd_file`` writes what its rules select, ``export_typed_hierarchy_to_usd_file`` a whole subtree by its
+schemas; an ``ExportDestination`` gathers several exports before it is saved.
 
 Blocking calls return a report: a dict that counts what was examined, written, skipped and not supported. What fails is
 an ``OvstageError`` whose message begins with the name of the call, and has written nothing. Asynchronous twins return
@@ -21,6 +21,10 @@ from ovstage.population.export.file import export_to_usd_file, export_to_usd_fil
 from ovstage.population.export.operation import DestinationCreateOperation, DestinationOperation, ExportOperation
 from ovstage.population.export.rules import ExportDestinationMode, ExportProjection, SourceApiSchemaPolicy
 from ovstage.population.export.storage import export_available
+from ovstage.population.export.typed import (
+    export_typed_hierarchy_to_usd_file,
+    export_typed_hierarchy_to_usd_file_async,
+)
 
 __all__ = [
     "DestinationCreateOperation",
@@ -37,5 +41,7 @@ __all__ = [
     "export_to_destination_async",
     "export_to_usd_file",
     "export_to_usd_file_async",
+    "export_typed_hierarchy_to_usd_file",
+    "export_typed_hierarchy_to_usd_file_async",
     *constants.__all__,
 ]

@@ -9,10 +9,9 @@ from ovstage.population.export.draft import Draft, failure, placed
 from ovstage.population.export.holdings import Prim
 from ovstage.population.export.rules import ExportProjection, LayerMode, PrimRule, RuleFlag
 from ovstage.population.export.selection import is_type
+from ovstage.population.reading import UNTYPED
 
 __all__ = ["author_prims"]
-
-_UNTYPED = "__ovstage_population_untyped__"  # what population calls a prim without a type
 
 
 def author_prims(draft: Draft) -> None:
@@ -53,5 +52,5 @@ def _define(draft: Draft, path: str, types: dict[str, str]) -> None:
             known = draft.by_path.get(str(each))
             spec.specifier = Sdf.SpecifierDef
             name = types.get(str(each), known.type if known else "")
-            if name and name != _UNTYPED:
+            if name and name != UNTYPED:
                 spec.typeName = name
