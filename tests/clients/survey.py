@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,11 @@ def main(table: str, *names: str) -> None:
     ovnewton.register_usd_schemas()
     files = sorted(file for file in WHEEL.rglob("*.usd*") if not names or any(name in str(file) for name in names))
     width = max(len(_shown(file)) for file in files)
-    lines = [f"{'file':{width}}  bodies joints shapes  verdict"]
-    print(lines[0])
+    lines = [
+        "# " + ", ".join(f"{name} {version(name)}" for name in ("newton", "ovnewton", "usd-core")),
+        f"{'file':{width}}  bodies joints shapes  verdict",
+    ]
+    print(*lines, sep="\n")
     for file in files:
         lines.append(f"{_shown(file):{width}}  {_line(file)}".rstrip())
         print(lines[-1], flush=True)
