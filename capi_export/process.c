@@ -57,6 +57,12 @@ static const struct {
     [OVSTAGE_CONFIG_KEY_TYPE_BLOB] = {"BLOB", OVSTAGE_CONFIG_BLOB_COUNT},
 };
 
+static const char* const MODELS[] = {
+    [OVSTAGE_HIERARCHY_COMPUTATION_MODEL_CPU_INCREMENTAL] = "CPU_INCREMENTAL",
+    [OVSTAGE_HIERARCHY_COMPUTATION_MODEL_GPU_INCREMENTAL] = "GPU_INCREMENTAL",
+    [OVSTAGE_HIERARCHY_COMPUTATION_MODEL_GPU_GLOBAL] = "GPU_GLOBAL",
+};
+
 /* Looks at one entry by itself. All key enums have one size, so that any member of the union tells the number. */
 static ovstage_api_status_t check_entry(const ovstage_config_entry_t* entry, size_t i) {
   int type = (int)entry->key_type, key = (int)entry->key.uint64_key;
@@ -103,10 +109,9 @@ static ovstage_api_status_t check_config(const ovstage_config_t* config, uint64_
   }
   if (alive() && *model != hierarchy_model)
     return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT,
-                   "config: the default hierarchy computation model is %" PRIu64
-                   " and stays so while a stage or an "
-                   "initialisation is alive; %" PRIu64 " was asked for",
-                   hierarchy_model, *model);
+                   "config: the default hierarchy computation model is %s and stays so while a stage or an "
+                   "initialisation is alive; %s was asked for",
+                   MODELS[hierarchy_model], MODELS[*model]);
   return OVSTAGE_OK;
 }
 

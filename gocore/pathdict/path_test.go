@@ -349,3 +349,11 @@ func TestSharedPrefix(t *testing.T) {
 		require.Equal(t, want, sharedPrefix(a, string(b)))
 	}
 }
+
+func TestTokenCountsMustFitTheTokens(t *testing.T) {
+	d := open(t)
+	tokens, out := []Token{mustToken(t, d, "A"), mustToken(t, d, "B")}, make([]Path, 2)
+	assert.EqualError(t, d.PathsFromTokens(tokens, []int{1, 2}, out), "Token count must be from 0 to 1, the tokens that are left (entry 1, count 2)")
+	assert.EqualError(t, d.PathsFromTokens(tokens, []int{-1, 2}, out), "Token count must be from 0 to 2, the tokens that are left (entry 0, count -1)")
+	assert.EqualError(t, d.PathsFromTokens(tokens, []int{1, 0}, out), "Token counts must add up to the number of tokens, 2: they add up to 1")
+}

@@ -75,7 +75,7 @@ func (s *Stage) judgeSchema(e *entry, desc MapDesc, name string) *Error {
 		e.schema.DType = dtype
 	}
 	if err := e.schema.DType.Check(); err != nil {
-		return wrap(err, "attribute %q: dtype", name)
+		return wrap(err, "attribute %q", name)
 	}
 	if err := desc.Semantic.Check(e.schema.DType, desc.HasSizes); err != nil {
 		return wrap(err, "attribute %q", name)

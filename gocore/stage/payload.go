@@ -75,7 +75,7 @@ func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	}
 	if rows != count {
 		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
-			name, e.view.Shape, e.view.DType, rows, count, flatHint(e.view, rows, count))
+			name, tensor.Axes(e.view.Shape), e.view.DType, rows, count, flatHint(e.view, rows, count))
 	}
 	if p.Mask != nil {
 		e.source = selected(p.Mask, count)

@@ -16,7 +16,7 @@ func (s *Stage) QueryPaths(list pathdict.ListHandle) (QueryID, *Error) {
 	defer s.mu.Unlock()
 	q, err := query.FromList(s.dict, list)
 	if err != nil {
-		return 0, errorf(InvalidHandle, "path_list %d: %s", list, err)
+		return 0, errorf(InvalidHandle, "path_list: %s", err)
 	}
 	id := QueryID(s.nextID())
 	s.queries[id] = q

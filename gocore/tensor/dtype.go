@@ -1,6 +1,10 @@
 package tensor
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Code is the kind of number in a DLPack data type.
 type Code uint8
@@ -90,6 +94,15 @@ func (t DType) base() string {
 	return f.name
 }
 
+// widths lists the bits that an element can have: "16 or 32 or 64".
+func (f family) widths() string {
+	words := make([]string, len(f.bits))
+	for i, bits := range f.bits {
+		words[i] = fmt.Sprint(bits)
+	}
+	return strings.Join(words, " or ")
+}
+
 // Check refuses the types that columns do not store: ErrInvalid for a description without bits or lanes, ErrUnsupported
 // for elements smaller than a byte, opaque handles, unknown codes, odd widths and rows of more than MaxLanes lanes.
 func (t DType) Check() error {
@@ -107,10 +120,9 @@ func (t DType) Check() error {
 	case t.Code == OpaqueHandle:
 		return unsupported("dtype %s holds handles of another library, which columns do not store", t)
 	}
-	for _, bits := range families[t.Code].bits {
-		if t.Bits == bits {
-			return nil
-		}
+	f := families[t.Code]
+	if slices.Contains(f.bits, t.Bits) {
+		return nil
 	}
-	return unsupported("dtype %s is not stored: %s elements have %v bits", t, families[t.Code].name, families[t.Code].bits)
+	return unsupported("dtype %s is not stored: %s elements have %s bits", t, f.name, f.widths())
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -60,6 +62,20 @@ type View struct {
 	ByteOffset uint64  // from Data to the first element
 }
 
+// Axes are extents or strides as messages show them: "(2, 3)", and "(2,)" where there is one.
+type Axes []int64
+
+func (a Axes) String() string {
+	if len(a) == 1 {
+		return fmt.Sprintf("(%d,)", a[0])
+	}
+	words := make([]string, len(a))
+	for i, n := range a {
+		words[i] = strconv.FormatInt(n, 10)
+	}
+	return "(" + strings.Join(words, ", ") + ")"
+}
+
 // Fold reads the view as rows of a fixed column: axis 0 counts the rows, every further axis multiplies into the lanes and
 // is forgotten. A view without axes is one row. So (N, 3) float32 and (N,) float32x3 are the same rows, but (3N,) float32
 // is 3N of them.
@@ -80,10 +96,10 @@ func (v View) Fold() (rows int, row DType, err error) {
 		case extent < 0:
 			return 0, DType{}, v.negativeExtent(axis)
 		case extent == 0:
-			return 0, DType{}, invalid("shape %v: axis %d is empty, so a row would have no lanes; only axis 0, the rows, may be 0", v.Shape, axis)
+			return 0, DType{}, invalid("shape %v: axis %d is empty, so a row would have no lanes; only axis 0, the rows, may be 0", Axes(v.Shape), axis)
 		case uint64(extent) > MaxLanes/lanes:
 			return 0, DType{}, unsupported("shape %v of %s: the axes after the first fold into more than %d lanes per row; "+
-				"write it as several attributes, or as an array attribute", v.Shape, v.DType, MaxLanes)
+				"write it as several attributes, or as an array attribute", Axes(v.Shape), v.DType, MaxLanes)
 		default:
 			lanes *= uint64(extent)
 		}
@@ -94,7 +110,7 @@ func (v View) Fold() (rows int, row DType, err error) {
 }
 
 func (v View) negativeExtent(axis int) error {
-	return invalid("shape %v: axis %d has the negative extent %d", v.Shape, axis, v.Shape[axis])
+	return invalid("shape %v: axis %d has the negative extent %d", Axes(v.Shape), axis, v.Shape[axis])
 }
 
 // CheckExtents refuses a view that no memory can match: negative extents, strides that do not fit the shape, a NULL address
@@ -122,11 +138,11 @@ func (v View) CheckExtents() error {
 	total := size
 	for _, extent := range v.Shape {
 		if total = product(total, uint64(extent)); total > math.MaxInt64 {
-			return invalid("shape %v of %s describes more than 2^63 bytes", v.Shape, v.DType)
+			return invalid("shape %v of %s describes more than 2^63 bytes", Axes(v.Shape), v.DType)
 		}
 	}
 	if v.Data == nil && total > 0 {
-		return invalid("data is NULL, but shape %v of %s describes %d bytes", v.Shape, v.DType, total)
+		return invalid("data is NULL, but shape %v of %s describes %d bytes", Axes(v.Shape), v.DType, total)
 	}
 
 	// The bytes reached before and after the first element.
@@ -143,15 +159,22 @@ func (v View) CheckExtents() error {
 			}
 		}
 		if before > math.MaxInt64 || after > math.MaxInt64 {
-			return invalid("strides %v over shape %v of %s reach further than 2^63 bytes", v.Strides, v.Shape, v.DType)
+			return invalid("strides %v over shape %v of %s reach further than 2^63 bytes", Axes(v.Strides), Axes(v.Shape), v.DType)
 		}
 	}
 	first := sum(uint64(uintptr(v.Data)), v.ByteOffset)
 	if sum(first, after) > addressSpace || before > first {
-		return invalid("data %p with byte_offset %d, strides %v and shape %v of %s leaves the address space; strides count elements, not bytes",
-			v.Data, v.ByteOffset, v.Strides, v.Shape, v.DType)
+		return invalid("data %p with byte_offset %d, strides %s and shape %v of %s leaves the address space; strides count elements, not bytes",
+			v.Data, v.ByteOffset, v.stridesText(), Axes(v.Shape), v.DType)
 	}
 	return nil
+}
+
+func (v View) stridesText() string {
+	if v.Strides == nil {
+		return "none"
+	}
+	return Axes(v.Strides).String()
 }
 
 // addressSpace is the end of what a process can address: 47 bits on x86-64 and 48 on AArch64, 57 where the processor has

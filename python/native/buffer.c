@@ -130,8 +130,9 @@ static Py_ssize_t flat_count(const DLTensor* t) {
     return -1;
   }
   int64_t count = t->dtype.lanes;
-  if (t->ndim < 0 || (t->ndim > 0 && !t->shape)) {
-    PyErr_Format(PyExc_ValueError, "the tensor has ndim %d and a shape that is a NULL pointer", (int)t->ndim);
+  if (t->ndim < 0 || t->ndim > MOST_AXES || (t->ndim && !t->shape)) {
+    PyErr_Format(PyExc_ValueError, "the tensor has ndim %d and %s shape: expected 0 to %d axes and their extents",
+                 (int)t->ndim, t->shape ? "a" : "no", MOST_AXES);
     return -1;
   }
   bool compact = true;

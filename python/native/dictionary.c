@@ -22,7 +22,7 @@ static path_dictionary_instance_t* open_dictionary(Stage* self, const char* meth
 
 static PyObject* handle_or_raise(path_dictionary_instance_t* dictionary, ovx_api_result_t result, uint64_t handle) {
   return result.status == OVX_API_SUCCESS ? PyLong_FromUnsignedLongLong(handle)
-                                          : raise_dictionary_error(dictionary, result.error);
+                                          : raise_dictionary_error(dictionary, result.error, NULL);
 }
 
 /* ---- Interning --------------------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static PyObject* intern(Stage* self, PyObject* strings, const char* name, const 
     ovx_api_result_t result;
     WITHOUT_GIL(result = function(dictionary, given.data, given.count, handles));
     answer = result.status == OVX_API_SUCCESS ? list_of_uint64s(handles, given.count)
-                                              : raise_dictionary_error(dictionary, result.error);
+                                              : raise_dictionary_error(dictionary, result.error, NULL);
   } else if (dictionary) {
     PyErr_NoMemory();
   }
@@ -69,7 +69,7 @@ PyObject* stage_token_strings(PyObject* object, PyObject* tokens) {
     ovx_api_result_t result;
     WITHOUT_GIL(result = path_dictionary_get_strings_from_tokens(dictionary, given.data, given.count, strings));
     list = result.status == OVX_API_SUCCESS ? PyList_New((Py_ssize_t)given.count)
-                                            : raise_dictionary_error(dictionary, result.error);
+                                            : raise_dictionary_error(dictionary, result.error, NULL);
     for (size_t i = 0; list && i < given.count; i++) {
       PyObject* text = string_of(strings[i]);
       if (!text || PyList_SetItem(list, (Py_ssize_t)i, text) < 0) Py_CLEAR(list);
@@ -136,7 +136,8 @@ static bool tokens_of_paths(path_dictionary_instance_t* dictionary, batch* self,
     ovx_api_result_t result;
     WITHOUT_GIL(result = path_dictionary_get_tokens_from_paths(dictionary, paths, count, self->tokens, self->capacity,
                                                                self->tokens_of_path, self->count_of_path, processed));
-    if (result.status != OVX_API_SUCCESS) return raise_dictionary_error(dictionary, result.error) != NULL;
+    if (result.status != OVX_API_SUCCESS)
+      return raise_dictionary_error(dictionary, result.error, count == 1 ? paths : NULL) != NULL;
     if (*processed) return true;
     if (!batch_grow(self, self->capacity * 4)) return PyErr_NoMemory() != NULL;
   }
@@ -151,7 +152,7 @@ static size_t append_paths(path_dictionary_instance_t* dictionary, batch* self, 
   ovx_api_result_t result;
   WITHOUT_GIL(result = path_dictionary_get_strings_from_tokens(dictionary, self->tokens, tokens, self->strings));
   if (result.status != OVX_API_SUCCESS) {
-    raise_dictionary_error(dictionary, result.error);
+    raise_dictionary_error(dictionary, result.error, NULL);
     return 0;
   }
   const ovx_string_t* components = self->strings;
@@ -228,7 +229,7 @@ static PyObject* change_reference(Stage* self, PyObject* path_list, const char* 
   if (!guard_uint64(path_list, "path_list", &handle) || !(dictionary = open_dictionary(self, method))) return NULL;
   ovx_api_result_t result;
   WITHOUT_GIL(result = function(dictionary, handle));
-  return result.status == OVX_API_SUCCESS ? Py_NewRef(Py_None) : raise_dictionary_error(dictionary, result.error);
+  return result.status == OVX_API_SUCCESS ? Py_NewRef(Py_None) : raise_dictionary_error(dictionary, result.error, NULL);
 }
 
 PyObject* stage_list_add(PyObject* self, PyObject* path_list) {
@@ -271,7 +272,7 @@ PyObject* stage_list_paths(PyObject* object, PyObject* path_list) {
   ovx_primpath_t* paths = NULL;
   ovx_api_result_t result;
   WITHOUT_GIL(result = copy_paths(dictionary, handle, &paths, &got));
-  PyObject* answer = result.status != OVX_API_SUCCESS ? raise_dictionary_error(dictionary, result.error)
+  PyObject* answer = result.status != OVX_API_SUCCESS ? raise_dictionary_error(dictionary, result.error, NULL)
                      : paths                          ? list_of_uint64s(paths, got)
                                                       : PyErr_NoMemory();
   free(paths);

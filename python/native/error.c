@@ -49,8 +49,13 @@ PyObject* raise_forked(const char* method) {
   return raise_stage_error(status, "%s: %s", method, reason ? reason + 2 : "not possible in a forked child process");
 }
 
-PyObject* raise_dictionary_error(path_dictionary_instance_t* dictionary, ovx_string_t text) {
+PyObject* raise_dictionary_error(path_dictionary_instance_t* dictionary, ovx_string_t text, const uint64_t* handle) {
   PyObject* copy = string_of(text);
+  if (copy && handle) {
+    PyObject* longer = PyUnicode_FromFormat("%U (handle %llu)", copy, (unsigned long long)*handle);
+    Py_DECREF(copy);
+    copy = longer;
+  }
   dictionary->vtable->release_error(dictionary->context, text);
   if (!copy) return NULL;
   return raise_coded(dictionary_error, OVX_API_ERROR, copy);

@@ -3,13 +3,18 @@
  */
 #include "native.h"
 
+#include <stdio.h>
+
 /* DLPack calls these from other extensions, with the GIL unless said. They answer -1 with a Python exception set. */
 
 static int exchange_allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
                              void (*set_error)(void* error_ctx, const char* kind, const char* message)) {
   /* May run without the GIL: no Python in here. */
   if (prototype->device.device_type != kDLCPU || export_bytes(prototype) < 0) {
-    set_error(error_ctx, "BufferError", "ovstage allocates tensors with valid extents in host memory only");
+    char text[160];
+    snprintf(text, sizeof text, "prototype has device type %d and ndim %d: expected host memory (%d) and valid extents",
+             (int)prototype->device.device_type, (int)prototype->ndim, (int)kDLCPU);
+    set_error(error_ctx, "BufferError", text);
     return -1;
   }
   *out = export_empty(prototype);
@@ -20,7 +25,9 @@ static int exchange_allocate(DLTensor* prototype, DLManagedTensorVersioned** out
 
 static int exchange_from_object(void* object, DLManagedTensorVersioned** out) {
   if (!PyObject_TypeCheck((PyObject*)object, native.managed)) {
-    PyErr_SetString(PyExc_TypeError, "expected a ManagedDLTensor");
+    PyObject* text = shown(object);
+    if (text) PyErr_Format(PyExc_TypeError, "expected a ManagedDLTensor, got %U", text);
+    Py_XDECREF(text);
     return -1;
   }
   *out = managed_export(object);
@@ -35,7 +42,10 @@ static void end_owned(PyObject* capsule) {
 
 static int exchange_to_object(DLManagedTensorVersioned* tensor, void** out) {
   bool foreign = tensor->version.major != DLPACK_MAJOR_VERSION;
-  if (foreign) PyErr_Format(PyExc_BufferError, "DLPack %u has another layout", (unsigned)tensor->version.major);
+  if (foreign) {
+    PyErr_Format(PyExc_BufferError, "the tensor is laid out by DLPack %u.%u, expected major version %d",
+                 (unsigned)tensor->version.major, (unsigned)tensor->version.minor, DLPACK_MAJOR_VERSION);
+  }
   PyObject* owner = foreign ? NULL : PyCapsule_New(tensor, VERSIONED_NAME, end_owned);
   if (!owner) { /* taken over all the same */
     if (tensor->deleter) tensor->deleter(tensor);

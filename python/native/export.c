@@ -43,7 +43,8 @@ static Py_ssize_t measure(const DLTensor* t) {
     }
     Py_XDECREF(shape);
   } else if (bytes > 0 && !t->data) {
-    PyErr_Format(PyExc_BufferError, "dl_tensor cannot be exported: its data is NULL, expected the address of %lld bytes",
+    PyErr_Format(PyExc_BufferError,
+                 "dl_tensor cannot be exported: its data is NULL, expected the address of %lld bytes",
                  (long long)bytes);
     bytes = -1;
   }

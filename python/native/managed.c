@@ -178,8 +178,10 @@ static PyObject* managed_dlpack(PyObject* object, PyObject* const* args, Py_ssiz
   int asked = slots[3] && slots[3] != Py_None ? PyObject_IsTrue(slots[3]) : -2;
   if (asked == -1) return NULL;
   if (needs_copy && asked == 0) {
-    PyErr_SetString(PyExc_BufferError,
-                    "dl_device does not match tensor device without a copy, and copy=False forbids one");
+    DLDevice device = self->tensor->device;
+    PyErr_Format(PyExc_BufferError,
+                 "dl_device (1, 0) does not match tensor device (%d, %d) without a copy, and copy=False forbids one",
+                 (int)device.device_type, (int)device.device_id);
     return NULL;
   }
   bool copy = needs_copy || asked == 1;

@@ -87,8 +87,9 @@ PyObject* last_library_text(int64_t code);
 /* Raise what the library says to any call in a forked child. */
 PyObject* raise_forked(const char* method);
 
-/* Raise OvxError with the dictionary's text, and give the text back to it. */
-PyObject* raise_dictionary_error(path_dictionary_instance_t* dictionary, ovx_string_t text);
+/* Raise OvxError with the dictionary's text, and give the text back to it. `handle`, which may be NULL, is what the text
+ * is about where it cannot say so: its words are fixed by the interface. */
+PyObject* raise_dictionary_error(path_dictionary_instance_t* dictionary, ovx_string_t text, const uint64_t* handle);
 
 /* Raise `kind` with a message, the exception that is set now becoming its cause. */
 PyObject* raise_from_current(PyObject* kind, const char* format, ...);

@@ -60,7 +60,7 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   PyObject* tuple = PySequence_Tuple(tensors); /* opening a source may run Python code, which could change the list */
   if (!tuple) return false;
   size_t count = (size_t)PyTuple_Size(tuple);
-  if (count == 0) PyErr_SetString(PyExc_ValueError, "tensors must not be empty");
+  if (count == 0) PyErr_SetString(PyExc_ValueError, "tensors must have at least one entry, got an empty list");
   bool good = count > 0 && make_room(self, count, transfer);
   for (size_t i = 0; good && i < count; i++) {
     place at = {.several = true, .index = i};

@@ -113,6 +113,8 @@ static PyObject* dtype_name(PyObject* object) {
   return name;
 }
 
+#define COLUMN_TYPES "expected bool, an integer, float or complex type, bfloat16 or a float8 type"
+
 static bool refuse_type(PyObject* object, place* at, const char* format, type_verdict verdict) {
   PyObject* name = dtype_name(object);
   if (!name && !PyErr_Occurred()) name = PyUnicode_FromFormat("struct format '%s'", format ? format : "?");
@@ -123,11 +125,7 @@ static bool refuse_type(PyObject* object, place* at, const char* format, type_ve
                  "array.astype(array.dtype.newbyteorder('='))",
                  place_text(at), name);
   } else {
-    PyErr_Format(
-        PyExc_ValueError,
-        "Unsupported numpy dtype: %s has dtype %U; expected bool, an integer, float or complex type, bfloat16 or "
-        "a float8 type",
-        place_text(at), name);
+    PyErr_Format(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U; " COLUMN_TYPES, place_text(at), name);
   }
   Py_DECREF(name);
   return false;
@@ -283,6 +281,16 @@ static bool open_dlpack(source* self, PyObject* object, place* at, DLTensor* out
   return true;
 }
 
+static bool refuse_object(PyObject* object, place* at) {
+  PyObject* text = shown(object);
+  if (text) {
+    PyErr_Format(PyExc_TypeError, "%s must be an array, a DLPack producer or a DLTensor, or a list of them, got %U",
+                 place_text(at), text);
+  }
+  Py_XDECREF(text);
+  return false;
+}
+
 static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out) {
   static PyObject* ascontiguousarray;
   PyObject* convert = package_attribute(&ascontiguousarray, "numpy", "ascontiguousarray");
@@ -294,11 +302,14 @@ static bool open_through_numpy(source* self, PyObject* object, place* at, DLTens
   }
   PyObject* array = PyObject_CallFunctionObjArgs(convert, object, NULL);
   if (!array) return false;
-  bool good;
+  bool good, was_array = PyObject_CheckBuffer(object);
   if (PyObject_GetBuffer(array, &self->view, PyBUF_RECORDS_RO) == 0) {
     DLDataType type;
     type_verdict verdict = type_of_format(self->view.format, self->view.itemsize, &type);
-    good = verdict == TYPE_GOOD ? describe_view(self, type, out) : refuse_type(array, at, self->view.format, verdict);
+    if (verdict == TYPE_GOOD)
+      good = describe_view(self, type, out);
+    else
+      good = was_array ? refuse_type(array, at, self->view.format, verdict) : refuse_object(object, at);
   } else {
     self->view.obj = NULL;
     PyErr_Clear();
@@ -322,7 +333,8 @@ static bool open_without_buffer(source* self, PyObject* object, place* at, DLTen
       good = open_dlpack(self, object, at, out);
       /* NumPy's refusal of a dtype is a BufferError that does not say which argument it was */
       if (!good && name && PyErr_ExceptionMatches(PyExc_BufferError)) {
-        raise_from_current(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U", place_text(at), name);
+        raise_from_current(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U; " COLUMN_TYPES, place_text(at),
+                           name);
       }
     } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
       PyErr_Clear();

@@ -1171,6 +1171,7 @@ int main(void) {
   run(map_groups, map_group_count);
   run(filter_groups, filter_group_count);
   run(hierarchy_groups, hierarchy_group_count);
+  run(refusal_groups, refusal_group_count);
   run(last, 1);
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;

@@ -20,7 +20,8 @@ read -ra cxx <<<"${CXX:-c++}"
 warnings=(-Wall -Wextra -Werror -pedantic "-I$include")
 c=("${cc[@]}" -std=c11 "${warnings[@]}")
 cpp=("${cxx[@]}" -std=c++17 "${warnings[@]}")
-sources=("$here/client.c" "$here/values.c" "$here/map.c" "$here/filter.c" "$here/hierarchy.c" "$here/scene.c")
+sources=("$here/client.c" "$here/values.c" "$here/map.c" "$here/filter.c" "$here/hierarchy.c" "$here/refusals.c"
+  "$here/scene.c")
 link=("-L$directory" "-Wl,-rpath,$directory" -lovstage -pthread)
 
 work=$(mktemp -d)

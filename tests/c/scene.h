@@ -41,6 +41,10 @@ extern const size_t filter_group_count;
 extern const check_group hierarchy_groups[];
 extern const size_t hierarchy_group_count;
 
+/* Those of refusals.c. */
+extern const check_group refusal_groups[];
+extern const size_t refusal_group_count;
+
 bool check(bool held, const char* condition, const char* function, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)

@@ -151,3 +151,14 @@ def invalid_handle(call: Callable[[], object]) -> str:
 
 def address(array: np.ndarray) -> int:
     return int(array.__array_interface__["data"][0])
+
+
+@pytest.fixture
+def scene(stage: ovstage.Stage, names: ovstage.PathDictionary) -> Iterator[Any]:
+    """What the tables of refusals start from."""
+    from refusals import Scene
+
+    made = Scene(stage, names)
+    yield made
+    if stage.alive:
+        made.close()

@@ -236,9 +236,9 @@ def test_overrides_are_judged():
         (
             {"shape": [3, 200]},
             ValueError,
-            r"shape \[3, 200\] .* bytes 0 to 2400, but its backing buffer holds 24 bytes",
+            r"shape \(3, 200\) .* bytes 0 to 2400, but its backing buffer holds 24 bytes",
         ),
-        ({"shape": [2], "strides": [9]}, ValueError, r"strides \[9\] .* bytes 0 to 40"),
+        ({"shape": [2], "strides": [9]}, ValueError, r"strides \(9,\) .* bytes 0 to 40"),
         ({"shape": [2], "strides": [-1]}, ValueError, "bytes -4 to 4"),
         ({"dtype": FLOAT3}, ValueError, "bytes 0 to 72"),
         ({"shape": [-1]}, ValueError, "shape entries must be non-negative, got -1 at position 0"),

@@ -375,8 +375,8 @@ def test_giving_away_is_a_bool(table, transfer):
     ("options", "text"),
     [
         ({"index_map": [0], "mask": [1], "count": 1}, "mutually exclusive"),
-        ({"tensors": []}, "must not be empty"),
-        ({"tensors": ()}, "must not be empty"),
+        ({"tensors": []}, "must have at least one entry"),
+        ({"tensors": ()}, "must have at least one entry"),
         ({"index_map": []}, "index_map"),
         ({"index_map": [0, 1], "count": 0}, "count"),
         ({"index_map": [0], "count": 2}, "one entry per logical element"),
