@@ -81,7 +81,7 @@ type Block struct{ p *C.ov_block }
 // Alloc returns a block of size bytes with one reference. Its contents are unspecified, often those of a released block.
 // Size 0 is legal. The error is an *OutOfMemory.
 func Alloc(size int, purpose Purpose) (Block, error) {
-	if size < 0 {
+	if size < 0 || exhausted() {
 		return Block{}, &OutOfMemory{size, purpose}
 	}
 	return issued(C.ov_block_alloc(C.uint64_t(size), C.uint32_t(purpose)), size, purpose)
@@ -90,10 +90,27 @@ func Alloc(size int, purpose Purpose) (Block, error) {
 // AllocZeroed is Alloc with zeroed bytes. From 4 MiB up its cost does not depend on the size: the system supplies zeroed
 // pages at first touch.
 func AllocZeroed(size int, purpose Purpose) (Block, error) {
-	if size < 0 {
+	if size < 0 || exhausted() {
 		return Block{}, &OutOfMemory{size, purpose}
 	}
 	return issued(C.ov_block_alloc_zeroed(C.uint64_t(size), C.uint32_t(purpose)), size, purpose)
+}
+
+// allowance is how many more allocations succeed; negative when a test has set no limit.
+var allowance atomic.Int64
+
+func init() { allowance.Store(-1) }
+
+// Limit lets n more allocations succeed and fails those after them as if memory had run out, until lift is called. It is for
+// tests of what happens then, and holds for the whole process.
+func Limit(n int) (lift func()) {
+	allowance.Store(int64(n))
+	return func() { allowance.Store(-1) }
+}
+
+// exhausted reports whether a limit stops an allocation.
+func exhausted() bool {
+	return allowance.Load() >= 0 && allowance.Add(-1) < 0 && allowance.CompareAndSwap(-1, 0)
 }
 
 func issued(p *C.ov_block, size int, purpose Purpose) (Block, error) {
@@ -192,6 +209,9 @@ func FromC(p unsafe.Pointer) Block { return Block{(*C.ov_block)(p)} }
 func (b Block) Detach() (Block, error) {
 	if b.p == nil {
 		return Block{}, nil
+	}
+	if exhausted() {
+		return Block{}, &OutOfMemory{b.Size(), Purpose(b.p.purpose)}
 	}
 	return issued(C.ov_block_detach(b.p), b.Size(), Purpose(b.p.purpose))
 }

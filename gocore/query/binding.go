@@ -60,32 +60,51 @@ func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error)
 	return b, nil
 }
 
-// Grow is Of for a write: prims without a row get one, in list order; added lists their path indices. Nothing is added
-// when it fails.
-func (c *Bindings) Grow(col *column.Column, list *pathdict.List) (b *Binding, added []uint32, err error) {
-	b, err = c.Of(col, list)
+// Growth is a list of which some prims are about to get a row. Everything that can fail has been done.
+type Growth struct {
+	binding *Binding // what is known of the others
+	added   []uint32 // path indices of the prims without a row, in list order
+	index   memory.Block
+}
+
+// Prepare is Of for a write that will give rows to the prims that have none. It adds nothing: that is for Grow to do, before
+// the column changes, or else Drop gives back what was prepared.
+func (c *Bindings) Prepare(col *column.Column, list *pathdict.List) (Growth, error) {
+	b, err := c.Of(col, list)
 	if err != nil || len(b.missing) == 0 {
-		return b, nil, err
+		return Growth{binding: b}, err
 	}
 	paths := list.Indices()
-	added = make([]uint32, len(b.missing))
+	g := Growth{binding: b, added: make([]uint32, len(b.missing))}
 	for i, position := range b.missing {
-		added[i] = paths[position]
+		g.added[i] = paths[position]
 	}
 	if !list.Unique() {
-		added = distinct(added)
+		g.added = distinct(g.added)
 	}
-	if len(added) == list.Len() {
-		grown := &Binding{list: list, rows: col.Add(added)}
+	if len(g.added) < list.Len() {
+		g.index, err = memory.Alloc(4*list.Len(), memory.Indices)
+	}
+	return g, err
+}
+
+// Drop gives up a growth that will not take place.
+func (g Growth) Drop() { g.index.Release() }
+
+// Grow gives rows to the prims that have none and returns the binding of all; added lists their path indices.
+func (c *Bindings) Grow(col *column.Column, g Growth) (b *Binding, added []uint32) {
+	b, added = g.binding, g.added
+	switch {
+	case len(b.missing) == 0:
+		return b, nil
+	case !g.index.Valid():
+		grown := &Binding{list: b.list, rows: col.Add(added)}
 		c.replace(b, grown)
-		return grown, added, nil
+		return grown, added
 	}
-	index, err := memory.Alloc(4*list.Len(), memory.Indices)
-	if err != nil {
-		return nil, nil, err
-	}
+	paths := b.list.Indices()
 	start, _ := col.Add(added).Interval()
-	rows := index.Uint32s(list.Len())
+	rows := g.index.Uint32s(b.list.Len())
 	b.Each(func(position int, row uint32) { rows[position] = row })
 	if len(added) == len(b.missing) {
 		for i, position := range b.missing {
@@ -97,9 +116,9 @@ func (c *Bindings) Grow(col *column.Column, list *pathdict.List) (b *Binding, ad
 		}
 	}
 	*c.Resolved += uint64(len(b.missing))
-	grown := &Binding{list: list, rows: column.Indexed(index, list.Len())}
+	grown := &Binding{list: b.list, rows: column.Indexed(g.index, b.list.Len())}
 	c.replace(b, grown)
-	return grown, added, nil
+	return grown, added
 }
 
 func (c *Bindings) replace(b, grown *Binding) {

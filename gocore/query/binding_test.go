@@ -45,8 +45,9 @@ func (b *bench) list(paths ...string) *pathdict.List {
 }
 
 func (b *bench) grow(list *pathdict.List) *Binding {
-	binding, added, err := b.bindings.Grow(b.column, list)
+	growth, err := b.bindings.Prepare(b.column, list)
 	require.NoError(b, err)
+	binding, added := b.bindings.Grow(b.column, growth)
 	b.added = append(b.added, added...)
 	return binding
 }

@@ -153,13 +153,15 @@ func (in Inside) Create(ordinal uint64, batch ...Creation) *Error {
 		}
 		return err
 	}
-	for _, e := range entries {
-		in.enter(in.s.attributes[e.name], e, ordinal)
+	for i := range entries { // from here on nothing fails
+		e := &entries[i]
+		in.s.bind(e)
+		in.enter(in.s.attributes[e.name], *e, ordinal)
 	}
 	return nil
 }
 
-// prepare finds the columns of a batch, then the rows.
+// prepare finds the columns of a batch and takes what their new rows need. It changes nothing.
 func (in Inside) prepare(entries []entry, ordinal uint64) (err *Error) {
 	for i := range entries {
 		e := &entries[i]
@@ -171,8 +173,8 @@ func (in Inside) prepare(entries []entry, ordinal uint64) (err *Error) {
 		}
 	}
 	for i := range entries {
-		if err := in.s.bind(&entries[i]); err != nil {
-			return in.s.strand(entries, err)
+		if err := in.s.prepare(&entries[i]); err != nil {
+			return err
 		}
 	}
 	return nil

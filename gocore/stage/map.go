@@ -247,14 +247,15 @@ func (s *Stage) commit(m *session, g *mapped, adopt bool) (err *Error) {
 	if e.column, err = s.columnFor(e.name, e.prims, e.schema, m.ordinal); err != nil {
 		return err
 	}
-	copied, failure := g.surrender(&e, adopt)
-	if failure != nil {
-		return wrap(failure, "attribute %q", s.quoted(e.name))
-	}
-	if err := s.bind(&e); err != nil {
-		e.release()
+	if err := s.prepare(&e); err != nil {
 		return err
 	}
+	copied, failure := g.surrender(&e, adopt)
+	if failure != nil {
+		e.growth.Drop()
+		return wrap(failure, "attribute %q", s.quoted(e.name))
+	}
+	s.bind(&e)
 	if !copied && e.column.Newest(e.rows, m.ordinal) {
 		s.adopted++
 	}

@@ -19,7 +19,7 @@ func TestOldFailuresStayFailures(t *testing.T) {
 	oldest, ok := f.OpError(failed[0])
 	require.True(t, ok)
 	assert.Equal(t, WriteFloorViolation, oldest.Code)
-	assert.Contains(t, oldest.Text, "only the newest 4096 failures keep their texts")
+	assert.Contains(t, oldest.Text, "only the newest 4096 failures keep their texts, release operations sooner")
 	second, _ := f.OpError(failed[1])
 	assert.Same(t, oldest, second, "a failure without a text costs no text")
 	newest, ok := f.OpError(failed[len(failed)-1])

@@ -61,8 +61,6 @@ type attribute struct {
 	columns []*bound
 	queued  bool // listed in Stage.unsealed
 
-	uncounted bool // rows may have been given out without counting their prims
-
 	carriers pathSet   // the prims that carry it
 	postings *postings // once a filter asked for its tokens
 }

@@ -71,6 +71,8 @@ type entry struct {
 	source []uint32 // payload row of each written prim; nil = row k for prim k
 	schema column.Schema
 	column *bound // nil until it is created
+	fresh  bool   // created for this entry, and not yet the attribute's
+	growth query.Growth
 	block  memory.Block
 	rows   column.Rows
 	added  []uint32 // path indices that got their first row
@@ -109,6 +111,7 @@ func (e *entry) release() {
 	e.block.Release()
 	e.arena.Block.Release()
 	e.scratch.Release()
+	e.growth.Drop()
 }
 
 // judge refuses what can't be written and finds the column. It changes nothing.
@@ -167,31 +170,18 @@ func (s *Stage) apply(entries []entry, ordinal uint64, mode Mode) *Error {
 		return err
 	}
 	for i := range entries {
-		if err := s.bind(&entries[i]); err != nil {
-			return s.strand(entries, err)
+		if err := s.prepare(&entries[i]); err != nil {
+			return err
 		}
 	}
-	for i := range entries {
-		if err := entries[i].adopt(ordinal); err != nil {
-			return s.strand(entries, wrap(err, "attribute %q", s.quoted(entries[i].name)))
-		}
-	}
-	for i := range entries {
-		s.record(entries[i], ordinal)
-		entries[i].block, entries[i].arena = memory.Block{}, column.Arena{} // the column's now
+	for i := range entries { // from here on nothing fails
+		e := &entries[i]
+		s.bind(e)
+		e.adopt(ordinal)
+		s.record(*e, ordinal)
+		e.block, e.arena = memory.Block{}, column.Arena{} // the column's now
 	}
 	return nil
-}
-
-// strand notes that rows were given out and will hold nothing, because memory ran out half-way: whoever writes them later
-// has to find out which prims are new.
-func (s *Stage) strand(entries []entry, err *Error) *Error {
-	for i := range entries {
-		if a := s.attributes[entries[i].name]; a != nil {
-			a.uncounted = true
-		}
-	}
-	return err
 }
 
 // unlockFrom is the number of bytes from which a copy is made without the stage's mutex: others would wait for longer than
@@ -213,27 +203,23 @@ func (s *Stage) copyIn(entries []entry, ordinal uint64, mode Mode) *Error {
 		total += e.block.Size() + e.arena.Block.Size()
 	}
 	if total < unlockFrom || mode == Update { // an update has chosen its prims and can't choose again
-		return s.fill(entries)
+		fill(entries)
+		return nil
 	}
-	if err := s.fillUnlocked(entries); err != nil {
-		return err
-	}
+	s.fillUnlocked(entries)
 	return s.judgeAgain(entries, ordinal, mode)
 }
 
-func (s *Stage) fillUnlocked(entries []entry) *Error {
+func (s *Stage) fillUnlocked(entries []entry) {
 	s.mu.Unlock()
 	defer s.mu.Lock()
-	return s.fill(entries)
+	fill(entries)
 }
 
-func (s *Stage) fill(entries []entry) *Error {
+func fill(entries []entry) {
 	for i := range entries {
-		if err := entries[i].fill(); err != nil {
-			return wrap(err, "attribute %q", s.quoted(entries[i].name))
-		}
+		entries[i].fill()
 	}
-	return nil
 }
 
 // judgeAgain refuses what has become impossible while the mutex was free.
@@ -268,19 +254,17 @@ func (e *entry) adoptable() bool {
 	return ok && len(bytes) > 0 && uintptr(unsafe.Pointer(&bytes[0]))%ownedAlignment == 0 && unsafe.Pointer(&bytes[0]) == e.owned.Pointer()
 }
 
-// adopt takes the tensor's memory over if it is all of the column's newest value; else it is copied after all.
-func (e *entry) adopt(ordinal uint64) error {
-	switch {
-	case e.block.Valid():
-		return nil
-	case e.column.Newest(e.rows, ordinal):
+// adopt takes the tensor's memory over if it is all of the column's newest value; else it is copied after all. Where there is
+// no memory for the copy the record keeps the tensor's own until it is sealed.
+func (e *entry) adopt(ordinal uint64) {
+	if e.block.Valid() {
+		return
+	}
+	if e.column.Newest(e.rows, ordinal) || e.makeRoom() != nil {
 		e.block = e.owned.Retain()
-		return nil
+		return
 	}
-	if err := e.makeRoom(); err != nil {
-		return err
-	}
-	return e.fill()
+	e.fill()
 }
 
 // maxPayload is more than any machine has.
@@ -306,49 +290,56 @@ func (e *entry) makeRoom() (err error) {
 }
 
 // fill copies the payload. It touches nothing of the stage's.
-func (e *entry) fill() error {
-	if !e.block.Valid() {
-		return nil // the payload's own memory may be taken over
-	}
-	if e.schema.Array {
-		e.fillArrays()
-		return nil
-	}
+func (e *entry) fill() {
 	width := e.schema.DType.Size()
-	memory.Copied(e.prims.Len() * width)
-	if e.source != nil {
-		return e.gatherIn(width)
+	switch {
+	case !e.block.Valid(): // the payload's own memory may be taken over
+		return
+	case e.schema.Array:
+		e.fillArrays()
+		return
+	case e.source != nil:
+		e.gatherIn(width)
+	default:
+		tensor.CopyRows(e.block.Bytes(), e.view)
 	}
-	tensor.CopyRows(e.block.Bytes(), e.view)
-	return nil
+	memory.Copied(e.prims.Len() * width)
 }
 
 // gatherIn copies the payload rows that the prims ask for, and only those.
-func (e *entry) gatherIn(width int) error {
+func (e *entry) gatherIn(width int) {
 	if packed, ok := e.view.Packed(); ok {
 		tensor.GatherRows(e.block.Bytes(), packed, e.source, width)
-		return nil
+		return
 	}
 	for i, row := range e.source {
 		tensor.CopyRows(e.block.Bytes()[i*width:(i+1)*width], e.view.Row(int(row)))
 	}
+}
+
+// prepare finds the rows of the prims and takes the memory that giving rows to the others needs. It changes nothing.
+func (s *Stage) prepare(e *entry) *Error {
+	if e.column == nil {
+		e.column = &bound{Column: column.New(e.schema), bindings: query.Bindings{Resolved: &s.resolved}}
+		e.fresh = true
+	}
+	var err error
+	if e.growth, err = e.column.bindings.Prepare(e.column.Column, e.prims); err != nil {
+		return wrap(err, "attribute %q", s.quoted(e.name))
+	}
 	return nil
 }
 
-// bind finds the rows of the prims and creates what is missing: the attribute, the column, the rows.
-func (s *Stage) bind(e *entry) *Error {
-	if e.column == nil {
+// bind creates what is missing: the attribute, the column, the rows.
+func (s *Stage) bind(e *entry) {
+	if e.fresh {
 		a := s.known(e.name)
-		e.column = &bound{Column: column.New(e.schema), bindings: query.Bindings{Resolved: &s.resolved}}
 		e.column.KeepHistory(s.history, s.floorOf(a))
 		a.columns = append(a.columns, e.column)
 	}
-	b, added, err := e.column.bindings.Grow(e.column.Column, e.prims)
-	if err != nil {
-		return wrap(err, "attribute %q", s.quoted(e.name))
-	}
+	b, added := e.column.bindings.Grow(e.column.Column, e.growth)
+	e.growth = query.Growth{}
 	e.rows, e.added = b.Rows(), added
-	return nil
 }
 
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
@@ -358,7 +349,7 @@ func (s *Stage) record(e entry, ordinal uint64) {
 		e.column.Stamp(e.schema.Semantic)
 		a.postings = nil // its values may be tokens from now on
 	}
-	if e.column.Settled(e.rows) && !a.uncounted {
+	if e.column.Settled(e.rows) {
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.count(a, e.added, +1)
 	} else {

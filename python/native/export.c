@@ -18,6 +18,10 @@ int64_t export_bytes(const DLTensor* t) {
 }
 
 PyObject* shape_of(const DLTensor* t) {
+  if (t->shape && (t->ndim < 0 || t->ndim > MOST_AXES)) {
+    PyErr_Format(PyExc_ValueError, "ndim must be in [0, %d], the tensor has %d", MOST_AXES, (int)t->ndim);
+    return NULL;
+  }
   Py_ssize_t ndim = t->shape && t->ndim > 0 ? t->ndim : 0;
   PyObject* tuple = PyTuple_New(ndim);
   for (Py_ssize_t axis = 0; tuple && axis < ndim; axis++) {

@@ -261,11 +261,14 @@ static PyObject* managed_raw(PyObject* object, void* unused) {
 }
 
 static PyObject* managed_repr(PyObject* self) {
-  PyObject* shape = managed_shape(self, NULL);
+  if (!ready((Managed*)self)) return NULL;
+  int32_t ndim = ((Managed*)self)->tensor->ndim;
+  bool known = ndim >= 0 && ndim <= MOST_AXES;
+  PyObject* shape = known ? managed_shape(self, NULL) : PyUnicode_FromFormat("<ndim %d>", (int)ndim);
   PyObject* dtype = shape ? managed_dtype(self, NULL) : NULL;
   PyObject* device = dtype ? managed_device(self, NULL) : NULL;
   PyObject* text =
-      device ? PyUnicode_FromFormat("ManagedDLTensor(shape=%R, dtype=%R, device=%R)", shape, dtype, device) : NULL;
+      device ? PyUnicode_FromFormat("ManagedDLTensor(shape=%S, dtype=%R, device=%R)", shape, dtype, device) : NULL;
   Py_XDECREF(shape);
   Py_XDECREF(dtype);
   Py_XDECREF(device);

@@ -151,6 +151,9 @@ class DLDataType(ctypes.Structure):
         return hash((self.code, self.bits, self.lanes))
 
 
+_MOST_AXES = 64  # what NumPy and the buffer protocol go up to; more is no tensor but garbage
+
+
 class DLTensor(ctypes.Structure):
     """A tensor descriptor: where the elements lie, of what type, in what shape. 48 bytes, owns nothing.
 
@@ -181,8 +184,12 @@ class DLTensor(ctypes.Structure):
 
     @property
     def shape_tuple(self) -> tuple[int, ...]:
-        """The extents, ``()`` when the shape pointer is null."""
-        return tuple(self.shape[: self.ndim]) if self.shape else ()
+        """The extents, ``()`` when the shape pointer is null. ``ValueError`` for an ndim that no tensor has."""
+        if not self.shape:
+            return ()
+        if not 0 <= self.ndim <= _MOST_AXES:
+            raise ValueError(f"ndim must be in [0, {_MOST_AXES}], the tensor has {self.ndim}")
+        return tuple(self.shape[: self.ndim])
 
     @classmethod
     def from_dlpack(cls, obj: Any, stream: int | None = None) -> DLTensor:
@@ -204,7 +211,8 @@ class DLTensor(ctypes.Structure):
 
     def __repr__(self) -> str:
         data = "None" if self.data is None else hex(self.data + self.byte_offset)
-        return f"DLTensor(shape={self.shape_tuple}, dtype={self.dtype}, device={self.device}, data={data})"
+        shape = self.shape_tuple if 0 <= self.ndim <= _MOST_AXES else f"<ndim {self.ndim}>"
+        return f"DLTensor(shape={shape}, dtype={self.dtype}, device={self.device}, data={data})"
 
 
 class DLPackVersion(ctypes.Structure):

@@ -273,7 +273,7 @@ static void check_conditions(void) {
   memset(&filter, 0, sizeof filter);
   REFUSED_CONDITION("condition.predicate.attribute");
   filter = combine(OVSTAGE_GO_MATCH_ANY, &filter, 1); /* lies in itself */
-  REFUSED_CONDITION("more than 64 levels deep");
+  REFUSED_CONDITION("conditions lie more than 64 levels deep in each other");
   two.value = view("World/C");
   filter = combine(OVSTAGE_GO_MATCH_ANY, below, 2);
   REFUSED_CONDITION("predicate 1: ");

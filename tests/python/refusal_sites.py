@@ -110,8 +110,8 @@ def sentences(path: Path, call: str) -> list[str]:
     return [text for start in starts for text in _literals(source, start.end())]
 
 
-def strings_of_go(path: Path) -> list[str]:
-    """Every string of a Go file."""
+def strings_of_native(path: Path) -> list[str]:
+    """Every string of a file in Go or C."""
     found = re.findall(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`', path.read_text())
     return [quoted.replace('\\"', '"') or raw for quoted, raw in found]
 

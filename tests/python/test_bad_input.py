@@ -510,3 +510,11 @@ def test_use_after_close(sealed):
 def test_attributes_of_the_module_itself():
     with pytest.raises(AttributeError):
         _ = ovstage.not_there
+
+
+@pytest.mark.parametrize("ndim", [-1, 65, 2**31 - 1])
+def test_descriptor_with_axes_that_are_not_there_can_be_shown(ndim):
+    tensor = make_dltensor(np.float32([8, 9]))
+    tensor.ndim = ndim
+    assert f"shape=<ndim {ndim}>" in repr(tensor)
+    assert f"shape=<ndim {ndim}>" in repr(ManagedDLTensor(tensor, manager_ctx=None))

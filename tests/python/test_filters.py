@@ -352,7 +352,7 @@ def test_filters_too_deep(table):
         chosen = Filter.none_of([chosen])
     assert count(table.stage, chosen) == 0
     chosen.predicates.append(chosen)
-    with pytest.raises(ValueError, match="more than 64 levels deep"):
+    with pytest.raises(ValueError, match="filters lie more than 64 levels deep in each other"):
         table.stage.query(chosen)
 
 

@@ -61,7 +61,8 @@ def asked_elsewhere() -> list[str]:
     """The strings of the other tests. Some refusals need more than a table has, as forks and white boxes do."""
     python = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     found = [text for path in python for text in refusal_sites.strings_of_python(path)]
-    found += [text for path in (ROOT / "gocore").rglob("*_test.go") for text in refusal_sites.strings_of_go(path)]
+    native = [*(ROOT / "gocore").rglob("*_test.go"), *(ROOT / "tests/c").glob("*.c")]
+    found += [text for path in native for text in refusal_sites.strings_of_native(path)]
     return sorted({text for text in found if " " in text})
 
 

@@ -192,7 +192,7 @@ GROUPS: list[Row] = [
         "ValueError: Arrow has no type for bfloat16: take the group's values through dlpack() or array()",
         lambda s: of_type(s, 4, 16).__arrow_c_schema__(),
     ),
-    ("TypeError: cls must be Group or a subclass of it, got <class 'int'>", lambda s: s.stage._fetch_read(1, 0, int)),
+    ("TypeError: cls must be Group or a subclass of it, got <class 'int'>", lambda s: s.stage._fetch_map(1, 0, int)),
 ]
 
 ROWS = [*GROUPS]

@@ -158,7 +158,10 @@ NAMES: list[Row] = [
 
 QUERIES: list[Row] = [
     ("TypeError: filter must be a Filter or None, got 'filter'", lambda s: s.stage.query("filter")),
-    ("TypeError: a Filter holds Predicates, got 'mass'", lambda s: s.stage.query(ovstage.Filter(["mass"]))),
+    (
+        "TypeError: a Filter holds Predicates and Filters, got 'mass' as predicates[0]",
+        lambda s: s.stage.query(ovstage.Filter(["mass"])),
+    ),
     (
         "TypeError: predicates must be a list of Predicates, got the single string 'mass'; write ['mass']",
         lambda s: ovstage.Filter("mass"),
@@ -170,7 +173,7 @@ QUERIES: list[Row] = [
     ),
     ("TypeError: op must be an int, got 'HAS' (str)", lambda s: s.ask("mass", "HAS")),
     (
-        "TypeError: values must be a list of strings, got the single string '1'",
+        "TypeError: values must be a list of strings, got the single string '1'; write ['1']",
         lambda s: s.ask("mass", FilterOp.IN, "1"),
     ),
     (
@@ -178,13 +181,13 @@ QUERIES: list[Row] = [
         lambda s: s.ask(5.5, FilterOp.HAS),
     ),
     (
-        "OvstageError: INVALID_ARGUMENT: filter.predicates[0].attribute: there is neither a token nor a name,"
-        " expected one of them",
+        "OvstageError: INVALID_ARGUMENT: condition.conditions[0].predicate.attribute: there is neither a token nor a "
+        "name, expected one of them",
         lambda s: s.ask("", FilterOp.HAS),
     ),
     (
-        "OvstageError: INVALID_ARGUMENT: filter.predicates[0].attribute: 1152921504606846976 is not a token "
-        "of this stage's dictionary; intern the name first",
+        "OvstageError: INVALID_ARGUMENT: condition.conditions[0].predicate.attribute: 1152921504606846976 is not a "
+        "token of this stage's dictionary; intern the name first",
         lambda s: s.ask(2**60, FilterOp.HAS),
     ),
     (

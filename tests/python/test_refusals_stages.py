@@ -83,8 +83,8 @@ STAGES_AND_OPERATIONS: list[Row] = [
         lambda s: s.stage.clone("/World/Prim0", ["/World/New"], 6),
     ),
     (
-        "OvstageError: NOT_SUPPORTED: Stage.get_hierarchy_computation_models is not supported by this build of ovstage",
-        lambda s: s.stage.get_hierarchy_computation_models(),
+        "OvstageError: NOT_SUPPORTED: Stage.get_hierarchy is not supported by this build of ovstage",
+        lambda s: s.stage.get_hierarchy(s.list, 0, 0),
     ),
     ("TypeError: code must be an int, got 'x' (str)", lambda s: ovstage.OvstageError("x")),
     ("TypeError: callback must be callable or None, got 5", lambda s: ovstage.set_log_callback(5)),
@@ -110,7 +110,7 @@ STAGES_AND_OPERATIONS: list[Row] = [
 MORE: list[Row] = [
     ("RuntimeError: an Operation cannot be initialised twice", lambda s: wait_twice(s).__init__(s.stage, 0, 1)),
     ("OvstageError: INVALID_HANDLE: Operation has no valid op id: op_id is 0", lambda s: Operation(s.stage, 0, 0)),
-    ("TypeError: _fetch_read() takes from 3 to 3 arguments (1 given)", lambda s: s.stage._fetch_read(1)),
+    ("TypeError: _unmap() takes from 4 to 4 arguments (1 given)", lambda s: s.stage._unmap(1)),
     ("AttributeError: module 'ovstage' has no attribute 'stages'", lambda s: ovstage.stages),
 ]
 

@@ -277,6 +277,8 @@ DESCRIPTORS: list[Row] = [
 ]
 
 DECODING: list[Row] = [
+    ("ValueError: ndim must be in [0, 64], the tensor has 65", lambda s: tensor(ndim=65).shape_tuple),
+    ("ValueError: ndim must be in [0, 64], the tensor has -1", lambda s: export(ndim=-1).shape),
     (
         "ValueError: Unsupported DLDataType: NumPy has no bfloat16 of its own; install the package ml_dtypes, in a "
         "version that knows bfloat16, or pass the tensor on with dlpack()",
