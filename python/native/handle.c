@@ -121,10 +121,20 @@ static PyObject* handle_wait(PyObject* object, PyObject* const* args, Py_ssize_t
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */
 
+/* Whether the interpreter is on its way out: modules are being emptied, and whatever is left goes with the process. */
+static bool finalizing(void) {
+  PyObject* ask = PySys_GetObject("is_finalizing"); /* borrowed; gone with the last of sys */
+  PyObject* answer = ask ? PyObject_CallNoArgs(ask) : NULL;
+  bool leaving = answer != Py_False;
+  Py_XDECREF(answer);
+  PyErr_Clear();
+  return leaving;
+}
+
 void forgotten(PyObject* object) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* answer = PyObject_CallMethod(object, "_forgotten", NULL);
+  PyObject* answer = finalizing() ? Py_NewRef(Py_None) : PyObject_CallMethod(object, "_forgotten", NULL);
   if (!answer) PyErr_WriteUnraisable(object);
   Py_XDECREF(answer);
   PyErr_Restore(type, value, traceback);

@@ -8,6 +8,7 @@ calls are safe from any thread, and blocking ones release the GIL.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -62,6 +63,8 @@ class Stage(native.Stage):
     """
 
     _configured = False
+    _leaving = staticmethod(sys.is_finalizing)  # kept here, since finalisers may run when modules are empty
+    _process_now = staticmethod(os.getpid)
 
     def __init__(self, name: str | None = None, config: StageConfig | None = None) -> None:
         if "_path_list_refs" in self.__dict__:
@@ -111,8 +114,8 @@ class Stage(native.Stage):
 
     @property
     def _usable(self) -> bool:
-        """Whether finalisers can give things back: not after destroy, nor in a process forked from this one."""
-        return self.alive and self._process == os.getpid()
+        """Whether finalisers can give things back: not after destroy, in a forked process, or at interpreter exit."""
+        return self.alive and not self._leaving() and self._process == self._process_now()
 
     def _forget_config(self) -> None:
         if self._configured:

@@ -354,9 +354,11 @@ print("done", flush=True)
         assert "goroutine" not in done.stderr and "Fatal" not in done.stderr
 
 
-def test_everything_left_open_at_exit(fresh_python):
+@pytest.mark.parametrize("warned", ["default", "error"])
+def test_everything_left_open_at_exit(fresh_python, warned):
     program = f"""
-import atexit
+import atexit, warnings
+warnings.simplefilter("{warned}", ResourceWarning)
 {TICKS}
 stage = ovstage.Stage()
 names = ovstage.PathDictionary(stage)
@@ -369,6 +371,8 @@ group = read.fetch_next()
 view, export = group.array(0), np.from_dlpack(group.dlpack(0))
 mapping = stage.map_attribute(query, "mass", 2)
 lent = mapping.fetch_next().array(0)
+cycle = [names, prims, query, read, group, mapping, stage.get_attribute_write_floor()]
+cycle.append(cycle)
 ovstage.set_log_callback(lambda *record: None, ovstage.LogSeverity.VERBOSE)
 
 class AtTheVeryEnd:
