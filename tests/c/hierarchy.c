@@ -131,7 +131,8 @@ static void check_clones(void) {
   CHECK_REFUSED(clone_to(&s, "/World/A", "/T/", NULL, 3), OVSTAGE_ERROR_INVALID_ARGUMENT, "target_paths");
   CHECK_REFUSED(clone_to(&s, "/World/A", "/T", "/T", 3), OVSTAGE_ERROR_INVALID_ARGUMENT, "target_paths[1]");
   CHECK_REFUSED(clone_to(&s, "/World/A", "/World/A/B/T", NULL, 3), OVSTAGE_ERROR_INVALID_ARGUMENT, "inside the source");
-  CHECK_REFUSED(ovstage_clone(s.stage, view("/World/A"), NULL, 1, 3), OVSTAGE_ERROR_INVALID_ARGUMENT, "target_paths");
+  CHECK_REFUSED(ovstage_clone(s.stage, view("/World/A"), NULL, 1, 3), OVSTAGE_ERROR_INVALID_ARGUMENT,
+                "target_paths is NULL with num_target_paths 1");
   CHECK_REFUSED(ovstage_clone(s.stage, view("/World/A"), NULL, SIZE_MAX, 3), OVSTAGE_ERROR_INVALID_ARGUMENT,
                 "num_target_paths");
   DONE(&s, ovstage_clone(s.stage, view("/World/A"), NULL, 0, 3));

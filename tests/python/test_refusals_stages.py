@@ -79,12 +79,18 @@ STAGES_AND_OPERATIONS: list[Row] = [
         lambda s: outlived_operation(),
     ),
     (
-        "OvstageError: NOT_SUPPORTED: ovstage_clone is not supported by this version",
-        lambda s: s.stage.clone("/World/Prim0", ["/World/New"], 6),
+        "OvstageError: OP_FAILED: target_paths[0]: prim /World/Prim1 already exists; nothing was cloned, delete it "
+        "first or choose another target",
+        lambda s: s.stage.clone("/World/Prim0", ["/World/Prim1"], 6),
     ),
     (
-        "OvstageError: NOT_SUPPORTED: Stage.get_hierarchy is not supported by this build of ovstage",
-        lambda s: s.stage.get_hierarchy(s.list, 0, 0),
+        "OvstageError: OP_FAILED: source_path: there is no prim at or below /World/None as of ordinal 6",
+        lambda s: s.stage.clone("/World/None", ["/World/New"], 6),
+    ),
+    (
+        'OvstageError: WRITE_FLOOR_VIOLATION: attribute "mass" of the source /World/Prim0: ordinal 5 is sealed, the '
+        "write floor is 5; clone at an ordinal above it",
+        lambda s: s.stage.clone("/World/Prim0", ["/World/New"], 5),
     ),
     ("TypeError: code must be an int, got 'x' (str)", lambda s: ovstage.OvstageError("x")),
     ("TypeError: callback must be callable or None, got 5", lambda s: ovstage.set_log_callback(5)),
