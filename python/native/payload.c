@@ -77,10 +77,14 @@ static bool fold_axes(DLTensor* t, long lanes, place* at) {
   while (kept > 0 && folded < lanes) folded *= t->shape[--kept];
   bool flat_and_empty = t->ndim == 1 && t->shape[0] == 0;
   if (t->strides || t->dtype.lanes != 1 || (folded != lanes && !flat_and_empty)) {
-    PyErr_Format(PyExc_ValueError,
-                 "%s must be compact, with trailing axes that make tuples of lanes=%ld, such as shape (n, %ld); for other "
-                 "strides pass numpy.ascontiguousarray(array)",
-                 place_text(at), lanes, lanes);
+    PyObject* shape = shape_of(t);
+    if (shape) {
+      PyErr_Format(PyExc_ValueError,
+                   "%s must be compact, with trailing axes that make tuples of lanes=%ld, such as shape (n, %ld), got "
+                   "shape %R; for other strides pass numpy.ascontiguousarray(array)",
+                   place_text(at), lanes, lanes, shape);
+    }
+    Py_XDECREF(shape);
     return false;
   }
   t->dtype.lanes = (uint16_t)lanes;

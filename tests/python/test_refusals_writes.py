@@ -436,6 +436,11 @@ WRITES: list[Row] = [
 ]
 
 WITHOUT_NUMPY: list[Row] = [
+    (
+        "ValueError: tensors must be compact, with trailing axes that make tuples of lanes=3, such as shape (n, 3), "
+        "got shape (2, 4); for other strides pass numpy.ascontiguousarray(array)",
+        lambda s: s.put(np.zeros((2, 4), "f4"), lanes=3),
+    ),
     ("TypeError: tensors[0] is no tensor, and making one of it needs NumPy", lambda s: written_without_numpy()),
 ]
 
