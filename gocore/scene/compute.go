@@ -92,9 +92,8 @@ type pass struct {
 	sealed         bool           // the world transforms go into a sealed state
 	world          *column.Column // nil before the first world transform
 	others         []*column.Column
-	state          column.Snapshot // the world transforms that are sealed
-	before         []matrix        // its rows
-	touched        input           // rows of world that somebody else may have changed
+	known          input    // the world transforms as of before, and which of them somebody else may have changed
+	before         []matrix // their rows
 
 	block  memory.Block
 	after  []matrix // the transforms that this pass computed
@@ -114,18 +113,16 @@ func (p *pass) open(from uint64) (err *stage.Error) {
 	p.sealed = p.to <= floor
 	at := moment{ordinal: from, sealed: p.sealed, built: s.tree}
 	if p.world != nil {
-		if p.state = p.world.Sealed(); p.sealed && p.to < p.state.Ordinal() {
+		if state := p.world.Sealed(); p.sealed && p.to < state.Ordinal() {
 			return failf(stage.OpFailed, "output ordinal %d is older than the world transforms, which are those of ordinal %d; compute at that or a later one",
-				p.to, p.state.Ordinal())
+				p.to, state.Ordinal())
 		}
-		if p.state.Extent() > 0 {
-			p.before = matrices(p.state.Block().Bytes())
+		var failure error
+		if p.known, failure = open(p.world, p.to); failure != nil {
+			return p.exhausted(failure)
 		}
-		p.touched = input{column: p.world, all: true, newest: true}
-		p.touched.since(s.tree, s.world)
-		if !p.sealed {
-			p.touched.unsealed, _ = p.world.UnsealedIn(0, p.to)
-		}
+		p.before = matrices(p.known.bytes)
+		p.known.since(s.tree, s.world)
 	}
 	if p.locals, err = s.look(p.in, s.local, at, transforms); err == nil {
 		p.resets, err = s.look(p.in, s.reset, at, flags)
@@ -163,6 +160,7 @@ func (p *pass) schema() column.Schema {
 func (p *pass) close() {
 	closeAll(p.locals)
 	closeAll(p.resets)
+	p.known.copy.Release()
 	p.block.Release()
 }
 
@@ -182,7 +180,7 @@ func (p *pass) checkOthers() *stage.Error {
 
 // Slots of nodes. Others are positions in pass.after.
 const (
-	clean = -1 // its world transform is the sealed one
+	clean = -1 // its world transform is as before
 	dirty = -2 // may have changed
 )
 
@@ -192,7 +190,7 @@ func (p *pass) mark() (n int) {
 	for i := range p.tree.nodes {
 		node := &p.tree.nodes[i]
 		slots[i] = clean
-		if p.all || node.world < 0 || node.parent >= 0 && slots[node.parent] == dirty || p.touched.changed(node.world) ||
+		if p.all || node.world < 0 || node.parent >= 0 && slots[node.parent] == dirty || p.known.changed(node.world) ||
 			p.locals[node.local.input].changed(node.local.row) || node.reset.row >= 0 && p.resets[node.reset.input].changed(node.reset.row) {
 			slots[i] = dirty
 			n++
@@ -259,7 +257,7 @@ func (p *pass) worldOf(node int32) *matrix {
 
 // stands reports whether a row holds this value already.
 func (p *pass) stands(row int32, value *matrix) bool {
-	return row >= 0 && p.state.Live(int(row)) && !p.touched.unsealed.Has(int(row)) && p.before[row].same(value)
+	return row >= 0 && p.known.alive.Has(int(row)) && p.before[row].same(value)
 }
 
 // finish writes the transforms and notes what the next pass can build on.

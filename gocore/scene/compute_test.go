@@ -78,6 +78,22 @@ func TestAnOpenOrdinalTakesThemLikeAnyWrite(t *testing.T) {
 	require.Equal(t, translation(5, 1, 0), f.worlds(2, "/A/B")["/A/B"])
 }
 
+func TestOnlyWhatMovedIsWrittenAtEachOpenOrdinal(t *testing.T) {
+	f := newFixture(t)
+	f.locals(1, map[string]matrix{"/A": translation(1, 0, 0), "/A/B": translation(0, 1, 0), "/C": quarter})
+	f.compute(1, 1)
+	f.locals(2, map[string]matrix{"/A": translation(1, 0, 0), "/C": translation(2, 0, 0)})
+	f.compute(2, 2)
+	f.locals(3, map[string]matrix{"/A/B": translation(0, 2, 0)})
+	f.compute(3, 3)
+	f.compute(3, 3)
+	f.seal(3)
+	require.Equal(t, []string{"/A", "/A/B", "/C"}, f.moved(1, 3, "/A", "/A/B", "/C"))
+	require.Equal(t, []string{"/A/B", "/C"}, f.moved(2, 3, "/A", "/A/B", "/C"))
+	require.Equal(t, []string{"/A/B"}, f.moved(3, 3, "/A", "/A/B", "/C"))
+	require.Equal(t, translation(1, 2, 0), f.worlds(3, "/A/B")["/A/B"])
+}
+
 func TestOnlySealedTransformsEnterASealedState(t *testing.T) {
 	f := newFixture(t)
 	f.locals(1, map[string]matrix{"/A": translation(1, 0, 0)})
