@@ -56,6 +56,18 @@ class Column:
             return self.values[prim, ...]
         return self.values[self.offsets[prim] : self.offsets[prim + 1]]
 
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """``values``, for NumPy's functions. Refused where that would pass off a missing value as a zero."""
+        import numpy as np
+
+        if self.offsets is not None:
+            raise TypeError("a column of arrays is no single array: take values and offsets, or row(k)")
+        if missing := len(self) - np.count_nonzero(self.valid):
+            raise ValueError(
+                f"{missing} of {len(self)} prims have no value: take values, zero there, with the mask valid"
+            )
+        return np.asarray(self.values, dtype) if copy is None else np.array(self.values, dtype, copy=copy)
+
 
 def column(groups: Sequence[ReadGroup], prims: int) -> Column:
     """The column that the groups of one attribute, at least one, make for a query of ``prims`` prims."""

@@ -157,6 +157,21 @@ def test_prims_without_a_value_are_marked(six, some):
     assert column(six, "wide").values.tolist() == [[1, 2], [0, 0], [0, 0], [30, 31], [0, 0], [50, 51]]
 
 
+def test_columns_are_arrays_to_numpy(six, some):
+    some.write("x", np.int32([50, 0, 30]), 1)
+    six.seal(1)
+    whole = column(some)
+    assert np.shares_memory(np.asarray(whole), whole.values)
+    assert np.array(whole, "f8").tolist() == [50, 0, 30]
+    assert np.maximum(whole, 10).tolist() == [50, 10, 30]
+    with pytest.raises(ValueError, match=r"3 of 6 prims have no value: take values, zero there, with the mask valid"):
+        np.asarray(column(six))
+    some.write("lists", [np.int32([1]), np.int32([2, 3]), np.int32([])], 2, is_array=True)
+    six.seal(2)
+    with pytest.raises(TypeError, match=r"no single array: take values and offsets"):
+        np.asarray(column(some, "lists"))
+
+
 def test_arrays_of_a_column(six):
     rows = [np.int32(range(i)) for i in range(6)]
     six.write("x", rows, 1, is_array=True)
