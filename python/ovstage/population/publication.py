@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ovstage.dictionary import PathDictionary
+from ovstage.dlpack import numpy_to_dldatatype
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.forms import Array, Form, Names
 from ovstage.values import WriteDesc
 
 if TYPE_CHECKING:
+    from ovstage.handles import Query
     from ovstage.population.columns import Scene
     from ovstage.stage import Stage
 
@@ -167,20 +170,32 @@ def _removed_values(old: Snapshot, new: Snapshot, before: Rows, remaining: set[s
 
 
 def publish(stage: Stage, changes: Changes, paths: list[str], ordinal: int) -> None:
-    """Apply changes at an ordinal, removals first. ``paths`` are the prims that the rows of the writes mean."""
+    """Apply changes at an ordinal, removals first. ``paths`` are the prims that the rows of the writes mean.
+
+    What the stage would refuse is refused before anything is removed or written.
+    """
     _require_open_columns(stage, {key.name for key in changes.writes} | changes.removed_values.keys(), ordinal)
-    with PathDictionary(stage) as dictionary:
+    with PathDictionary(stage) as dictionary, ExitStack() as held:
+        ids = dictionary.intern_paths(paths)
+        batches = [
+            (held.enter_context(_query(stage, dictionary, [ids[row] for row in rows.tolist()])), keys)
+            for rows, keys in _batches(changes).values()
+        ]
+        for query, keys in batches:
+            for key in keys:
+                if key.name in changes.removed_values:  # where another form goes first there is nothing to fit
+                    reformed = set(changes.removed_values[key.name])
+                    others = [row for row in changes.writes[key].rows.tolist() if paths[row] not in reformed]
+                    with _query(stage, dictionary, [ids[row] for row in others]) as narrower:
+                        _require_fit(stage, narrower, len(others), key, changes.writes[key], ordinal)
+                else:
+                    _require_fit(stage, query, len(changes.writes[key].rows), key, changes.writes[key], ordinal)
         if changes.removed_prims:
             _delete(stage, dictionary, changes.removed_prims, [], ordinal)
         for name, prims in changes.removed_values.items():
             _delete(stage, dictionary, prims, [name], ordinal)
-        ids = dictionary.intern_paths(paths)
-        for rows, keys in _batches(changes).values():
-            with (
-                dictionary.create_path_list([ids[row] for row in rows.tolist()]) as covered,
-                stage.query_from_path_list(covered) as query,
-            ):
-                stage.write_attributes(query, [_write(key, changes.writes[key]) for key in keys], ordinal).wait()
+        for query, keys in batches:
+            stage.write_attributes(query, [_write(key, changes.writes[key]) for key in keys], ordinal).wait()
 
 
 def _require_open_columns(stage: Stage, names: Iterable[str], ordinal: int) -> None:
@@ -193,6 +208,33 @@ def _require_open_columns(stage: Stage, names: Iterable[str], ordinal: int) -> N
                 ErrorCode.WRITE_FLOOR_VIOLATION,
                 f"the scene cannot be written at ordinal {ordinal}: attribute {name!r} is sealed up to {floor}",
             )
+
+
+def _require_fit(stage: Stage, query: Query, count: int, key: Key, values: Values, ordinal: int) -> None:
+    """Refuse values that do not fit what the stage holds for these prims, such as a column that a client wrote.
+
+    A map asks what the write will ask; one that is given back leaves no trace.
+    """
+    sample, form = values.payload[0], key.form
+    try:
+        mapping = stage.map_attribute(
+            query,
+            key.name,
+            ordinal,
+            dtype=numpy_to_dldatatype(sample.dtype, form.lanes),
+            semantic=form.semantic,
+            element_sizes=np.zeros(count, np.uint64).data if form.is_array else None,
+            initial="discard",
+        )
+        mapping.wait()
+        mapping.abort()
+    except OvstageError as error:
+        raise OvstageError(error.code, f"the scene cannot be written: {error.message}") from None
+
+
+def _query(stage: Stage, dictionary: PathDictionary, ids: list[int]) -> Query:
+    with dictionary.create_path_list(ids) as covered:
+        return stage.query_from_path_list(covered)
 
 
 def _write(key: Key, values: Values) -> WriteDesc:
