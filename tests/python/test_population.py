@@ -169,6 +169,39 @@ def test_what_cannot_be_represented_is_reported_once(stage: Stage, tmp_path: Pat
     assert "MadeUpAPI, which is not registered" in text
 
 
+def test_names_of_computed_columns_are_left_to_population(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "computed.usda"
+    path.write_text(
+        '#usda 1.0\ndef Xform "A"\n{\n    custom token omni:xform = "mine"\n    custom double size = 1\n'
+        "    custom matrix4d omni:fabric:localMatrix = ((2,0,0,0), (0,2,0,0), (0,0,2,0), (0,0,0,1))\n"
+        "    custom rel omni:fabric:worldMatrix = </A>\n}\n"
+    )
+    report = usd.open_usd(stage, path)
+    assert {(skipped.path, skipped.attribute) for skipped in report.skipped} == {
+        ("/A", "omni:xform"),
+        ("/A", "omni:fabric:localMatrix"),
+        ("/A", "omni:fabric:worldMatrix"),
+    }
+    stage.advance_write_floor(1).wait()
+    assert value(stage, "/A", "omni:xform").reshape(4, 4).tolist() == np.eye(4).tolist()
+    assert value(stage, "/A", "size") == 1
+
+
+def test_a_transform_that_usd_cannot_compute_is_reported(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "transform.usda"
+    path.write_text(
+        '#usda 1.0\ndef Xform "A"\n{\n    uniform token[] xformOpOrder = ["xformOp:nonsense"]\n}\n\ndef Xform "B"\n{\n'
+        '    double3 xformOp:translate = (1, 2, 3)\n    uniform token[] xformOpOrder = ["xformOp:translate"]\n}\n'
+    )
+    report = usd.open_usd(stage, path)
+    assert [str(skipped) for skipped in report.skipped] == [
+        "/A.xformOpOrder: the transform is taken for the identity: Invalid xform opType token 'nonsense'."
+    ]
+    stage.advance_write_floor(1).wait()
+    assert value(stage, "/A", "omni:xform").reshape(4, 4).tolist() == np.eye(4).tolist()
+    assert value(stage, "/B", "omni:xform")[12:15].tolist() == [1, 2, 3]
+
+
 def test_time_is_in_seconds(stage: Stage, scene: Path) -> None:
     usd.open_usd(stage, scene, time_code=0.5)
     stage.advance_write_floor(1).wait()

@@ -110,12 +110,16 @@ def test_the_root_merges_prims_and_keeps_the_units(stage: Stage, tmp_path: Path)
         (CUBE, "/World/New", "has no defaultPrim"),
         ("no usd", "/World/New", "cannot add the USD text at '/World/New'"),
         (REFERENCE, "/Copy/Box/Deep", "/Copy is an instance"),
+        (REFERENCE, "/World{look=red}Box", "must be '/' or the absolute path of a prim"),
+        (REFERENCE, "/Off/Box", "one above it is inactive"),
+        (REFERENCE, "/__Prototype_1/Box", "the name is one that USD reserves"),
     ],
 )
 def test_a_reference_that_cannot_be_added_says_why(stage: Stage, content: str, target: str, reason: str) -> None:
     scene = usda(
         'def Xform "World"\n{\n    def Cube "Box"\n    {\n    }\n}\n',
         'def Xform "Copy" (\n    instanceable = true\n    references = </World>\n)\n{\n}\n',
+        'def "Off" (\n    active = false\n)\n{\n}\n',
     )
     population.open_usd_from_string(stage, scene)
     with pytest.raises(OvstageError, match=reason) as caught:
@@ -377,6 +381,19 @@ def test_what_needs_a_scene_is_refused_without_one(stage: Stage, call: Callable[
     with pytest.raises(OvstageError, match="no USD scene was opened") as caught:
         call(stage)
     assert caught.value.code == ErrorCode.NOT_FOUND
+
+
+def test_a_destroyed_stage_is_named_by_the_call() -> None:
+    with Stage() as stage:
+        population.open_usd_from_string(stage, CUBE)
+    for name, call in {
+        "open_usd": lambda: population.open_usd(stage, "scene.usda"),
+        "apply_usd_changes": lambda: population.apply_usd_changes(stage, 2),
+        "reset_usd": lambda: population.reset_usd(stage),
+    }.items():
+        with pytest.raises(OvstageError, match=f"{name} called after Stage was destroyed") as caught:
+            call()
+        assert caught.value.code == ErrorCode.INVALID_HANDLE
 
 
 def test_calls_can_be_queued_behind_each_other(stage: Stage) -> None:

@@ -395,6 +395,7 @@ def test_units_are_published_with_their_fallbacks(stage: Stage) -> None:
     [
         (Selector(Prim.has_path("World")), ErrorCode.INVALID_ARGUMENT, "'World' is not the path of a prim"),
         (Selector(Prim.is_under_path("/A.size")), ErrorCode.INVALID_ARGUMENT, "'/A.size' is not the path of a prim"),
+        (Selector(Prim.has_path("/A{v=x}B")), ErrorCode.INVALID_ARGUMENT, "is not the path of a prim"),
         (Selector(Prim.has_metadata("a::b")), ErrorCode.INVALID_ARGUMENT, "'a::b' has an empty component"),
         (Selector(prim_metadata_paths=[":a"]), ErrorCode.INVALID_ARGUMENT, "':a' has an empty component"),
         (Selector(property_metadata_paths=["a:"]), ErrorCode.INVALID_ARGUMENT, "'a:' has an empty component"),

@@ -208,7 +208,7 @@ class Call(Generic[Result]):
 
     def start(self) -> Operation:
         """Queue it; ``wait`` returns what ``work`` returned."""
-        job = _queue(self.stage).add(self.name, self.work)
+        job = self._queue().add(self.name, self.work)
         operation = Operation(self.stage, ErrorCode.OK, job.number, value=None, name=self.name)
         operation._job = job  # it may be done by now, and then the queue does not know it any more
         return operation
@@ -216,7 +216,7 @@ class Call(Generic[Result]):
     def run(self) -> Result:
         """Queue it and wait for it alone. An interruption ends it if it has not begun to write, and is raised either
         way."""
-        queue = _queue(self.stage)
+        queue = self._queue()
         job = queue.add(self.name, self.work)
         try:
             job.done.wait()
@@ -231,6 +231,11 @@ class Call(Generic[Result]):
         _thread.error = ""
         result: Result = job.result
         return result
+
+    def _queue(self) -> Queue:
+        if not self.stage.alive:
+            raise OvstageError(ErrorCode.INVALID_HANDLE, f"{self.name} called after Stage was destroyed")
+        return _queue(self.stage)
 
 
 def last_error() -> str:

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pxr import Gf, Usd, UsdGeom, Vt  # type: ignore # usd-core has no stubs
+from pxr import Gf, Tf, Usd, UsdGeom, Vt  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
 from ovstage.population.columns import Column, Scene
 from ovstage.population.forms import BOOL, CONNECTION, MATRIX, RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
 from ovstage.population.schemas import Declarations, Declared, chosen_by_schema, form_for
+from ovstage.population.source import sentences
 from ovstage.population.transforms import world_matrices
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ UNTYPED = "__ovstage_population_untyped__"
 
 PROTOTYPE = "usd-prototype"
 """The column that says of an instance root which prototype it shows: a relationship with one target."""
+
+_COMPUTED = frozenset({"omni:xform", "omni:resetXformStack", "omni:fabric:localMatrix", "omni:fabric:worldMatrix"})
+"""What every transform is published as; a scene that authors such names itself is not asked."""
 
 _REPORT_EVERY = 256  # prims between two progress calls
 
@@ -97,8 +101,12 @@ class Reader:
         if plan.wanted:
             self._read_authored(row, path, prim, plan)
             plan.rows.append(row)
+        for name in plan.computed:
+            self.scene.skip(path, name, "this is the name of a column that population computes")
         if declared.is_xformable:
-            self._transforms.add(row, prim, plan.has_transform)
+            complaint = self._transforms.add(row, prim, plan.has_transform)
+            if complaint:
+                self.scene.skip(path, "xformOpOrder", complaint)
         if want.bindings and declared.is_bound:
             self._bound.append((row, prim))
         if want.prim_metadata or want.property_metadata:
@@ -199,11 +207,12 @@ class Reader:
 class _Plan:
     """What the prims with the same schemas, the same authored names and the same wishes have in common."""
 
-    __slots__ = ("authored", "fallbacks", "has_transform", "rows", "wanted")
+    __slots__ = ("authored", "computed", "fallbacks", "has_transform", "rows", "wanted")
 
     def __init__(self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool]) -> None:
         columns, authored = declared.columns, set(names)
-        self.authored = [(name, columns.get(name), wanted(name)) for name in names]
+        self.authored = [(name, columns.get(name), name not in _COMPUTED and wanted(name)) for name in names]
+        self.computed = [name for name in names if name in _COMPUTED and wanted(name)]
         self.rows: list[int] = []  # the prims that have the fallbacks
         self.fallbacks = [
             (columns[name], value)
@@ -245,12 +254,18 @@ class _Transforms:
         self._local: list[Any] = []
         self._resets: list[bool] = []
 
-    def add(self, row: int, prim: Usd.Prim, has_transform: bool) -> None:
-        """Record the transform of a prim, which is the identity where none is authored."""
-        local, resets = self._cache.GetLocalTransformation(prim) if has_transform else (self._identity, False)
+    def add(self, row: int, prim: Usd.Prim, has_transform: bool) -> str:
+        """Record the transform of a prim, which is the identity where none is authored. Says why USD computes none."""
+        local, resets, complaint = self._identity, False, ""
+        if has_transform:
+            try:
+                local, resets = self._cache.GetLocalTransformation(prim)
+            except Tf.ErrorException as error:
+                complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
         self._rows.append(row)
         self._local.append(local)
         self._resets.append(resets)
+        return complaint
 
     def publish(self, scene: Scene, parents: list[int]) -> None:
         """Make the three columns of a transform."""

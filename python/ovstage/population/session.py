@@ -19,7 +19,7 @@ from ovstage.population.publication import Snapshot, difference, publish
 from ovstage.population.reading import gather
 from ovstage.population.report import Progress, Report
 from ovstage.population.scope import Scope
-from ovstage.population.source import Source, listening
+from ovstage.population.source import Source, listening, refusing
 
 if TYPE_CHECKING:
     from ovstage.population.operations import Job
@@ -112,7 +112,8 @@ class Session:
     ) -> Report:
         pending, source.changed = source.changed, False  # what changes while it is read is for the next time
         try:
-            scene = gather(source.stage, source.time, scope, clock.step)
+            with refusing("cannot read the scene"):
+                scene = gather(source.stage, source.time, scope, clock.step)
             clock.lap("read")
             snapshot = Snapshot.of(stage, scene)
             changes = difference(self._published, snapshot, rewrite=rewrite)

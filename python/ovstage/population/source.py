@@ -16,7 +16,7 @@ from pxr import Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
 
-__all__ = ["Source", "is_prim_path", "listening"]
+__all__ = ["Source", "is_prim_path", "listening", "refusing", "sentences"]
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 # USD ends some sentences with the address of the stage object, which tells a reader nothing.
@@ -38,13 +38,13 @@ class Source:
     @classmethod
     def of_file(cls, path: str) -> Source:
         """Compose a file; a failure becomes an ``OvstageError`` that says which file and why."""
-        with _refusing(f"cannot open USD file {path!r}"):
+        with refusing(f"cannot open USD file {path!r}"):
             return cls(_layer(path))
 
     @classmethod
     def of_text(cls, usda: str) -> Source:
         """Compose the text of a layer."""
-        with _refusing("cannot read the USD text"):
+        with refusing("cannot read the USD text"):
             return cls(_layer_of_text(usda))
 
     @classmethod
@@ -61,12 +61,12 @@ class Source:
 
     def add_file(self, handle: int, path: str, target: str) -> None:
         """Reference the default prim of a file."""
-        with _refusing(f"cannot add USD file {path!r} at {target!r}"):
+        with refusing(f"cannot add USD file {path!r} at {target!r}"):
             self._add(handle, _layer(path), target)
 
     def add_text(self, handle: int, usda: str, target: str) -> None:
         """Reference the default prim of a layer given as text."""
-        with _refusing(f"cannot add the USD text at {target!r}"):
+        with refusing(f"cannot add the USD text at {target!r}"):
             self._add(handle, _layer_of_text(usda), target)
 
     def remove(self, handle: int) -> None:
@@ -95,6 +95,9 @@ class Source:
                 spec.specifier = Sdf.SpecifierOver if there and there.IsDefined() else Sdf.SpecifierDef
             spec.referenceList.Prepend(Sdf.Reference(layer.identifier))
         self._edits.subLayerPaths.insert(0, edit.identifier)
+        if not self.stage.GetPrimAtPath(path) or Usd.Prim.IsPathInPrototype(path):
+            self._edits.subLayerPaths.remove(edit.identifier)
+            raise _Refused("USD shows no prim there: one above it is inactive, or the name is one that USD reserves")
         self._references[handle] = (edit, layer)  # both live as long as the reference
 
     def _require_editable(self, path: Sdf.Path) -> None:
@@ -118,7 +121,7 @@ def listening() -> Iterator[list[str]]:
     try:
         yield heard
     finally:
-        heard.extend(dict.fromkeys(_sentences(delegate.TakeUncoalescedDiagnostics())))
+        heard.extend(dict.fromkeys(sentences(delegate.TakeUncoalescedDiagnostics())))
         del delegate
 
 
@@ -130,14 +133,15 @@ class _Refused(Exception):
 
 
 @contextmanager
-def _refusing(what: str) -> Iterator[None]:
+def refusing(what: str) -> Iterator[None]:
+    """Make an ``OvstageError`` of what USD raises: what was to be done, and why USD does not."""
     try:
         yield
     except _Refused as error:
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error}") from None
     except Tf.ErrorException as error:
         # The last entry only repeats that the layer did not open; the ones before it say why.
-        reasons = _sentences(error.args)
+        reasons = sentences(error.args)
         reason = "; ".join(reasons[:-1] or reasons) or "USD gave no reason"
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reason}") from None
 
@@ -178,8 +182,9 @@ def is_prim_path(text: str) -> bool:
     if not Sdf.Path.IsValidPathString(text):
         return False
     path = Sdf.Path(text)
-    return bool(path.IsAbsolutePath() and path.IsAbsoluteRootOrPrimPath())
+    return bool(path.IsAbsolutePath() and path.IsAbsoluteRootOrPrimPath() and not path.ContainsPrimVariantSelection())
 
 
-def _sentences(diagnostics: Iterable[Tf.DiagnosticBase]) -> list[str]:
+def sentences(diagnostics: Iterable[Tf.DiagnosticBase]) -> list[str]:
+    """What USD says, each on one line."""
     return [_ADDRESS.sub("", " ".join(entry.commentary.split())) for entry in diagnostics]
