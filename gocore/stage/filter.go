@@ -238,14 +238,14 @@ func (p *prims) nested(path uint32) bool {
 
 // matchCarriers selects the prims that carry an attribute.
 func (s *Stage) matchCarriers(to selection, name pathdict.Token) {
-	if a := s.attributes[name]; a != nil {
+	if a := s.find(name); a != nil {
 		s.prims.addSet(to, a.carriers)
 	}
 }
 
 // matchTokens selects the prims for which an attribute holds one of the values as a token.
 func (s *Stage) matchTokens(to selection, p *Predicate) *Error {
-	a := s.attributes[p.Attribute]
+	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
 	}
@@ -265,7 +265,7 @@ func (s *Stage) matchTokens(to selection, p *Predicate) *Error {
 
 // matchValues selects prims by the value of an ordinary attribute: as a token or as a number, whichever the column holds.
 func (s *Stage) matchValues(to selection, p *Predicate) *Error {
-	a := s.attributes[p.Attribute]
+	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
 	}

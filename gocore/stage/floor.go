@@ -113,7 +113,7 @@ func (s *Stage) AttributeFloor(name pathdict.Token) (OrdinalQueryID, uint64, *Er
 	if err := s.checkNames("attribute", []pathdict.Token{name}); err != nil {
 		return 0, 0, err
 	}
-	return s.answer(s.floorOf(s.attributes[s.stored(name)]))
+	return s.answer(s.floorOf(s.find(name)))
 }
 
 func (s *Stage) answer(ordinal uint64) (OrdinalQueryID, uint64, *Error) {

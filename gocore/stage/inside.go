@@ -115,7 +115,7 @@ func (in Inside) Columns(name pathdict.Token) (columns []*column.Column, floor u
 // rows. The ordinal may be sealed: the record then makes a new version of the newest sealed state, whose ordinal must not be
 // higher.
 func (in Inside) Rewrite(name pathdict.Token, of *column.Column, rows column.Rows, block memory.Block, ordinal uint64) {
-	a := in.s.attributes[in.s.stored(name)]
+	a := in.s.find(name)
 	for _, c := range a.columns {
 		if c.Column == of {
 			in.enter(a, entry{name: a.name, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)

@@ -35,13 +35,21 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 		return nil, 0, err
 	}
 	listed := members{list: q.Prims.Indices()}
-	for name, a := range s.attributes {
-		if (len(q.Scope) == 0 || slices.Contains(q.Scope, name)) && listed.meet(a.carriers) {
+	report := func(name pathdict.Token, a *attribute) {
+		if a != nil && listed.meet(a.carriers) {
 			attributes = append(attributes, name)
 		}
 	}
+	if len(q.Scope) == 0 {
+		for name, a := range s.attributes {
+			report(name, a)
+		}
+	}
+	for _, name := range q.Scope {
+		report(name, s.find(name))
+	}
 	slices.Sort(attributes)
-	return attributes, q.Prims.Len(), nil
+	return slices.Compact(attributes), q.Prims.Len(), nil
 }
 
 // members asks which sets have one of the listed paths in them.

@@ -104,6 +104,9 @@ func (s *Stage) stored(name pathdict.Token) pathdict.Token {
 	return name
 }
 
+// find returns the attribute that a client means by a name, nil if there is none.
+func (s *Stage) find(name pathdict.Token) *attribute { return s.attributes[s.stored(name)] }
+
 // storedAll is stored for a list of names.
 func (s *Stage) storedAll(names []pathdict.Token) []pathdict.Token {
 	stored := make([]pathdict.Token, len(names))

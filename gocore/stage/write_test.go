@@ -10,6 +10,7 @@ import (
 	"ovstage/gocore/memory"
 	"ovstage/gocore/memory/borrowed"
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
 	"ovstage/gocore/tensor"
 )
 
@@ -313,6 +314,15 @@ func TestAliasNamesTheSameColumn(t *testing.T) {
 	f.seal(1)
 	assert.Equal(t, many(1), f.read(q, "omni:xform", 1))
 	assert.Equal(t, local, f.group(q, "omni:fabric:localMatrix", 1).Attribute)
+
+	for _, name := range []string{"omni:fabric:localMatrix", "omni:xform"} {
+		id, _, err := f.QueryFilter(every(f.where(name, query.Has)), []pathdict.Token{f.token(name)})
+		require.Nil(t, err)
+		attributes, total, err := f.QueryResult(id)
+		require.Nil(t, err)
+		assert.Equal(t, 1, total)
+		assert.Equal(t, []pathdict.Token{f.token(name)}, attributes, "under the name that was asked for")
+	}
 	require.Nil(t, f.delete(q, 2, "omni:xform"))
 	f.seal(2)
 	assert.Empty(t, f.groups(q, "omni:fabric:localMatrix", 2))

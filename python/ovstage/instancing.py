@@ -55,6 +55,11 @@ def mark(stage: Stage, prototypes: Mapping[str, str], ordinal: int) -> Operation
     """
     import numpy as np
 
+    if not isinstance(prototypes, Mapping):
+        raise TypeError(f"prototypes must map instance roots to prototype roots, got {prototypes!r}")
+    for instance, prototype in prototypes.items():
+        guard.string(instance, "an instance root in prototypes")
+        guard.string(prototype, f"prototypes[{instance!r}]")
     targets = np.array(stage._intern_paths(tuple(prototypes.values())), dtype=np.uint64)
     listed = stage._list_from_strings(tuple(prototypes))
     try:

@@ -9,9 +9,12 @@ import ovstage
 from ovstage import (
     AttributeSemantic,
     ErrorCode,
+    Filter,
+    FilterOp,
     HierarchyComputationModel,
     HierarchyRelation,
     OvstageError,
+    Predicate,
 )
 
 LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
@@ -108,6 +111,8 @@ def test_local_matrix_is_another_name(stage, arm):
     stage.compute_hierarchy(1, 1)
     assert world(arm, 1)[2][3].tolist() == [3, 0, 0, 1]
     assert arm.read(LOCAL, 1) == arm.read("omni:fabric:localMatrix", 1)
+    with stage.query(Filter([Predicate("omni:fabric:localMatrix", FilterOp.HAS)])) as carriers:
+        assert carriers.result().total_prim_count == 3
 
 
 def test_deleted_transforms_leave_the_chain(stage, arm, make_table):

@@ -68,3 +68,14 @@ def test_bad_paths(stage):
     with pytest.raises(OvstageError) as failure:
         instancing.get_prototype_roots(stage)
     assert failure.value.code == ErrorCode.INVALID_HANDLE
+
+
+def test_marks_are_a_mapping_of_paths(stage):
+    for wrong in (["/A", "/B"], "/A", None):
+        with pytest.raises(TypeError, match="prototypes must map instance roots to prototype roots"):
+            instancing.mark(stage, wrong, 1)
+    with pytest.raises(TypeError, match=r"str for prototypes\['/A'\], got 1"):
+        instancing.mark(stage, {"/A": 1}, 1)
+    with pytest.raises(TypeError, match="str for an instance root in prototypes, got 1"):
+        instancing.mark(stage, {1: PROTOTYPE}, 1)
+    assert stage.counters()["live_queries"] == 0
