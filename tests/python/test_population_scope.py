@@ -205,6 +205,18 @@ def test_property_predicates_of_applied_schemas(stage: Stage, predicate: Propert
     assert select(stage, Prim.has_path("/World/Body"), predicate)["/World/Body"] - BARE - {"usd-schemas"} == expected
 
 
+def test_instance_names_of_schemas_may_have_several_parts(stage: Stage) -> None:
+    scene = usda(
+        'def "A" (\n    apiSchemas = ["CollectionAPI:mine:first"]\n)\n'
+        "{\n    rel collection:mine:first:includes = </A>\n}\n",
+        'def "B" (\n    apiSchemas = ["CollectionAPI:mineral"]\n)\n{\n}\n',
+    )
+    selector = Prim.has_applied_schema_in_namespace("CollectionAPI:mine", "Collection")
+    found = select(stage, selector, Property.declared_by_schema("CollectionAPI"), scene=scene)
+    assert set(found) == {"/", "/A"}
+    assert "collection:mine:first:includes" in found["/A"]
+
+
 def test_path_predicates_never_match_inside_an_instance(stage: Stage) -> None:
     scene = usda(
         'def Xform "Part"\n{\n    def Cube "Box"\n    {\n    }\n}\n',
@@ -297,6 +309,19 @@ def test_physics_takes_physics_and_what_is_above_it(stage: Stage) -> None:
     assert "indices" in found["/World/Robot/Hull/Side"]
     assert {"usd-metadata:metersPerUnit", "usd-metadata:upAxis"} <= found["/"]
     assert "omni:fabric:worldMatrix" in found["/World/Robot/Hull"]
+
+
+def test_physics_takes_the_instancers_of_bodies(stage: Stage) -> None:
+    scene = usda(
+        'def "Parts"\n{\n    def Cube "Body" (\n        apiSchemas = ["PhysicsRigidBodyAPI"]\n    )\n    {\n    }\n'
+        '    def Cube "Stone"\n    {\n    }\n}\n',
+        'def PointInstancer "Bodies"\n{\n    rel prototypes = [</Parts/Body>, </Gone>]\n'
+        "    int[] protoIndices = [0]\n}\n",
+        'def PointInstancer "Stones"\n{\n    rel prototypes = </Parts/Stone>\n    int[] protoIndices = [0]\n}\n',
+    )
+    found = domain(stage, PopulationDomain.PHYSICS, scene)
+    assert set(found) == {"/", "/Parts", "/Parts/Body", "/Bodies"}
+    assert {"prototypes", "protoIndices"} <= found["/Bodies"]
 
 
 def test_rendering_leaves_physics_out(stage: Stage) -> None:

@@ -72,6 +72,7 @@ def prim_test(predicate: PrimPredicate) -> PrimTest:
     """A function that says whether a prim satisfies ``predicate``."""
     name, strings = predicate.kind.name, frozenset(predicate.strings)
     parts = [prim_test(part) for part in predicate.subpredicates]
+    spaces = tuple(f"{text}:" for text in strings)
     if name == "HAS_PROPERTY":
         assert predicate.nested is not None
         nested = property_test(predicate.nested)
@@ -88,9 +89,7 @@ def prim_test(predicate: PrimPredicate) -> PrimTest:
         "IS_A_TYPE": lambda prim: any(prim.IsA(text) for text in strings),
         "HAS_SCHEMA": lambda prim: prim.GetTypeName() in strings or not strings.isdisjoint(_applied(prim)),
         "HAS_APPLIED_SCHEMA": lambda prim: not strings.isdisjoint(_applied(prim)),
-        "HAS_APPLIED_SCHEMA_IN_NAMESPACE": lambda prim: any(
-            name in strings or name.rpartition(":")[0] in strings for name in _applied(prim)
-        ),
+        "HAS_APPLIED_SCHEMA_IN_NAMESPACE": lambda prim: any(f"{name}:".startswith(spaces) for name in _applied(prim)),
         "HAS_PATH": lambda prim: not prim.IsInstanceProxy() and str(prim.GetPath()) in strings,
         "IS_UNDER_PATH": lambda prim: not prim.IsInstanceProxy() and _is_under(str(prim.GetPath()), strings),
         "HAS_KIND": lambda prim: Usd.ModelAPI(prim).GetKind() in strings,
@@ -176,6 +175,6 @@ def _declared_names(schemas: frozenset[str]) -> re.Pattern[str]:
             or registry.FindAppliedAPIPrimDefinition(family)
         )
         for name in definition.GetPropertyNames() if definition else ():
-            wanted = re.escape(instance) if instance else r"[^:]+"
+            wanted = re.escape(instance) if instance else r"[^:]+(?::[^:]+)*"
             names.append(re.escape(name).replace("__INSTANCE_NAME__", wanted))
     return re.compile("|".join(names) or "(?!)")

@@ -139,9 +139,17 @@ def _combined(physics: bool, rendering: bool, chosen: list[_Selection]) -> Want:
 
 
 def _is_physical(prim: Usd.Prim) -> bool:
-    """Physics types, prims that apply a physics schema, and the face subsets of such a prim."""
+    """Physics types, prims that apply a physics schema, the face subsets of such a prim, what makes copies of one."""
     if prim.GetTypeName() == "GeomSubset":
         prim = prim.GetParent()
+    if prim.GetTypeName() == "PointInstancer":
+        originals = map(prim.GetStage().GetPrimAtPath, prim.GetRelationship("prototypes").GetTargets())
+        copied = (Usd.PrimRange(each, Usd.TraverseInstanceProxies()) for each in originals if each)
+        return any(_carries_physics(each) for below in copied for each in below)
+    return _carries_physics(prim)
+
+
+def _carries_physics(prim: Usd.Prim) -> bool:
     names = (prim.GetTypeName(), *prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())
     return any(map(is_physics_schema, names))
 
