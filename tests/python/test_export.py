@@ -59,6 +59,37 @@ def moved(x: float, y: float = 0, z: float = 0) -> np.ndarray:
     return matrix
 
 
+# --- arguments ---
+
+
+@pytest.mark.parametrize("path", ["/World/a-b", "/1st", "/two words", "/World.size"])
+def test_a_path_that_usd_does_not_take(
+    stage: ovstage.Stage, tmp_path: Path, path: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    put(stage, {"/World/Fine": 1.0, path: 2.0}, "size")
+    rule = {"source_attribute_name": "size", "flags": INFER}
+    with pytest.raises(ovstage.OvstageError, match=f"USD takes no prim of the path '{path}'"):
+        population.export_to_usd_file(stage, tmp_path / "out.usda", 1, attribute_rules=[rule])
+    fine = population.PrimPredicate.is_under_path("/World/Fine")
+    report = population.export_to_usd_file(stage, tmp_path / "out.usda", 1, attribute_rules=[rule], prim_predicate=fine)
+    assert report["attributes_exported"] == 1
+    assert "Ill-formed" not in capfd.readouterr().err
+
+
+def test_a_predicate_of_another_kind(stage: ovstage.Stage, tmp_path: Path) -> None:
+    for name, given in {
+        "prim_predicate": population.PropertyPredicate.all(),
+        "property_predicate": population.PrimPredicate.all(),
+    }.items():
+        with pytest.raises(TypeError, match=f"{name} must be a P"):
+            population.export_to_usd_file(stage, tmp_path / "out.usda", 0, **{name: given})
+
+
+def test_the_path_of_a_rule_is_absolute(stage: ovstage.Stage, tmp_path: Path) -> None:
+    with pytest.raises(ovstage.OvstageError, match=r"attribute_rules\[0\]\['path'\] must be '/' or the absolute path"):
+        population.export_to_usd_file(stage, tmp_path / "out.usda", 0, attribute_rules=[{"path": "World"}])
+
+
 # --- values ---
 
 

@@ -184,6 +184,67 @@ def test_both_go_through_the_rules_of_the_module(monkeypatch: pytest.MonkeyPatch
     assert len(calls) == 2
 
 
+WHOLE = """#usda 1.0
+(
+    kilogramsPerUnit = 0.001
+    metersPerUnit = 0.01
+    timeCodesPerSecond = 60
+)
+def Xform "World"
+{
+    def Xform "Source" (
+        apiSchemas = ["MaterialBindingAPI"]
+    )
+    {
+        double3 xformOp:translate = (1, 2, 3)
+        uniform token[] xformOpOrder = ["xformOp:translate"]
+        custom string mine:text = "words"
+        custom string[] mine:texts = ["", "more"]
+        custom uint64 mine:number = 7
+        rel material:binding = </World/Paint>
+        rel material:binding:physics = </World/Paint>
+    }
+    def Xform "Copy" (
+        instanceable = true
+        references = </World/Source>
+    )
+    {
+    }
+    def Xform "Sheared"
+    {
+        matrix4d xformOp:transform = ((1, 0, 0, 0), (0.5, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1))
+        uniform token[] xformOpOrder = ["xformOp:transform"]
+    }
+    def Material "Paint"
+    {
+    }
+}
+"""
+
+
+def test_what_the_stage_tells_otherwise_than_usd_comes_back(tmp_path: Path) -> None:
+    file = tmp_path / "whole.usda"
+    with ovstage.Stage() as stage:
+        populated(stage, WHOLE)
+        report = population.export_typed_hierarchy_to_usd_file(
+            stage, file, "/World", 1, include_custom_namespaces=["mine"]
+        )
+    scene = Usd.Stage.Open(str(file))
+    for path in ("/World/Source", "/World/Copy"):
+        prim = scene.GetPrimAtPath(path)
+        assert prim.GetTypeName() == "Xform"
+        assert UsdGeom.Xformable(prim).GetLocalTransformation().ExtractTranslation() == (1, 2, 3)
+        assert prim.GetAttribute("mine:text").Get() == "words"
+        assert list(prim.GetAttribute("mine:texts").Get()) == ["", "more"]
+        assert prim.GetAttribute("mine:number").Get() == 7
+        assert prim.GetRelationship("material:binding").GetTargets() == ["/World/Paint"]
+        assert prim.GetRelationship("material:binding:physics").GetTargets() == ["/World/Paint"]
+    assert scene.GetMetadata("kilogramsPerUnit") == 0.001
+    assert scene.GetTimeCodesPerSecond() == 60
+    assert report["attributes_unsupported"] == 1  # the shear, of whose operations nothing is left
+    assert "xformOpOrder" not in scene.GetPrimAtPath("/World/Sheared").GetAuthoredPropertyNames()
+
+
 @pytest.mark.parametrize(
     ("root", "spaces", "error"),
     [

@@ -69,7 +69,7 @@ class Session:
         require_open_ordinal(stage, job.name, ordinal)
         source, scope = self._scene(job.name)
         if not source.changed:
-            return Report("", ordinal)
+            return Report("", ordinal, self._published.paths)
         with listening() as heard:
             report = self._publish(stage, source, scope, ordinal, _Clock(job, progress))
         return replace(report, warnings=tuple(heard))
@@ -99,6 +99,18 @@ class Session:
         source, _ = self._scene(job.name)
         with listening():
             change(source)
+
+    # --- questions ---
+
+    def text_prims(self, name: str) -> frozenset[str]:
+        """The prims whose attribute of that name was published from texts, of which the stage keeps an id each."""
+        published = self._published
+        return frozenset(
+            published.paths[row]
+            for key, values in published.columns.items()
+            if key.name == name and key.form.type_name in ("string", "string[]")
+            for row in values.rows.tolist()
+        )
 
     # --- steps ---
 

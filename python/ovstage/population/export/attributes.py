@@ -96,6 +96,7 @@ def _declared_attributes(draft: Draft) -> None:
         places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
         _transforms(draft, rows, [(at, prim) for at, prim in places if _is_xformable(prim)], identities=False)
     silent = AttributeRule()
+    spelled_out = {path for path, name in draft.written if name.startswith("xformOp:")}
     for name in list(draft.selected.names):
         if _reserved(name) or not draft.wanted_property(name, False):
             continue
@@ -105,9 +106,9 @@ def _declared_attributes(draft: Draft) -> None:
                 prim = draft.prims.get(row)
                 if prim is None:
                     continue
-                if name == "xformOpOrder" and prim.path in draft.transformed:
-                    continue
-                if definition(prim.type, prim.schemas).GetAttributeDefinition(name):
+                if name == "xformOpOrder" and (prim.path in draft.transformed or prim.path not in spelled_out):
+                    continue  # its operations are others, or not there at all
+                if definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name):
                     places.append((at, prim))
             _values(draft, rows, places, silent, name)
 
@@ -143,19 +144,21 @@ def _target(draft: Draft, rows: Rows, prim: Prim, rule: AttributeRule, name: str
     """The type to write: the rule's, the schema's, that of what is in the layer already, the one inferred."""
     if not Sdf.Path.IsValidNamespacedIdentifier(name):
         return Target(name, "")
-    declared = definition(prim.type, prim.schemas).GetAttributeDefinition(name)
+    declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
     custom = draft.options.layer_mode == LayerMode.DEF and not declared
     uniform = bool(declared) and declared.GetVariability() == Sdf.VariabilityUniform
     if rule.usd_type_name:
         return Target(name, rule.usd_type_name, uniform, custom)
     if declared:
         return Target(name, str(declared.GetTypeName()), uniform)
-    existing = draft.layer.GetAttributeAtPath(f"{prim.path}.{name}")
+    existing = draft.attribute(prim, name)
     if existing:
         return Target(name, str(existing.typeName))
     if not rule.has(RuleFlag.INFER_CUSTOM_TYPE):
         return Target(name, "")
     kind = str(inferred(rows))
+    if kind.startswith("uint64") and prim.path in draft.held.text_prims(rows.name):
+        kind = kind.replace("uint64", "string")
     if kind:
         draft.inferred.add((name, kind))
     return Target(name, kind, custom=custom)
@@ -250,8 +253,8 @@ def _reserved(name: str) -> bool:
 
 def _meant(prim: Prim, rule: AttributeRule) -> bool:
     schema = rule.required_schema_name
-    return rule.covers(prim.path) and (not schema or schema == prim.type or schema in prim.schemas)
+    return rule.covers(prim.path) and (not schema or schema in (prim.type, prim.usd_type) or schema in prim.schemas)
 
 
 def _is_xformable(prim: Prim) -> bool:
-    return bool(definition(prim.type, ()).GetAttributeDefinition("xformOpOrder"))
+    return bool(definition(prim.usd_type, ()).GetAttributeDefinition("xformOpOrder"))

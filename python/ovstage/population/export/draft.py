@@ -10,6 +10,7 @@ from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.export.holdings import Holdings, Prim
 from ovstage.population.export.rules import Options
 from ovstage.population.export.selection import prim_test, property_test
+from ovstage.population.source import is_prim_path
 
 __all__ = ["Draft", "failure", "placed"]
 
@@ -59,8 +60,24 @@ class Draft:
 
     def spec(self, prim: Prim) -> Sdf.PrimSpec:
         """What the layer has for a prim, made if need be."""
+        _require_spelling(prim)
         self.touched.setdefault(prim.path)
         return self.layer.GetPrimAtPath(prim.path) or Sdf.CreatePrimInLayer(self.layer, prim.path)
+
+    def attribute(self, prim: Prim, name: str) -> Sdf.AttributeSpec | None:
+        """What the layer has for an attribute; ``None`` where it has nothing."""
+        _require_spelling(prim)
+        return self.layer.GetAttributeAtPath(f"{prim.path}.{name}")
+
+
+def _require_spelling(prim: Prim) -> None:
+    """A stage takes more names than USD does."""
+    if not is_prim_path(prim.path):
+        raise failure(
+            ErrorCode.INVALID_ARGUMENT,
+            f"USD takes no prim of the path {prim.path!r}: leave it out with a prim_predicate, or clone it to another "
+            "path",
+        )
 
 
 def placed(tree: dict[str, Any], path: str, value: Any) -> dict[str, Any]:

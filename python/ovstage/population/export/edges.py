@@ -68,7 +68,9 @@ def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
 
 
 def _declares_relationship(draft: Draft, prim: Prim, name: str) -> bool:
-    declared = definition(prim.type, prim.schemas).GetRelationshipDefinition(name)
+    declared = definition(prim.usd_type, prim.schemas).GetRelationshipDefinition(name)
+    if not declared:  # the schema of bindings leaves its names open
+        declared = "MaterialBindingAPI" in prim.schemas and (name == _BINDING or name.startswith(f"{_BINDING}:"))
     return bool(declared) and (prim.path, name) not in draft.written
 
 
@@ -98,8 +100,8 @@ def _relate(draft: Draft, prim: Prim, name: str, targets: list[str]) -> int:
 
 def _connect(draft: Draft, prim: Prim, name: str, type_name: str, targets: list[str]) -> int:
     """Connect an attribute whose type a rule, a schema or the layer knows."""
-    declared = definition(prim.type, prim.schemas).GetAttributeDefinition(name)
-    existing = draft.layer.GetAttributeAtPath(f"{prim.path}.{name}")
+    declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
+    existing = draft.attribute(prim, name)
     kind = Sdf.ValueTypeNames.Find(type_name) if type_name else declared.GetTypeName() if declared else None
     if existing is None:
         if not kind:

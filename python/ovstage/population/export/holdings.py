@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.reading import UNTYPED
+from ovstage.population.session import session
 from ovstage.values import OrdinalRange
 
 if TYPE_CHECKING:
@@ -59,6 +61,11 @@ class Prim:
     schemas: tuple[str, ...]
     """Applied schemas, those that USD knows and those that it does not."""
 
+    @property
+    def usd_type(self) -> str:
+        """The type to write: population calls a prim without one untyped, and says which transforms are instances."""
+        return {UNTYPED: "", "XformInstance": "Xform"}.get(self.type, self.type)
+
 
 class Holdings:
     """A snapshot of a whole stage: its prims in the order of their creation, and its columns."""
@@ -67,6 +74,7 @@ class Holdings:
         self._stage = stage
         self._columns = columns
         self._texts: dict[int, str] = {0: ""}
+        self._text_prims: dict[str, frozenset[str]] = {}
         types = dict(self._texts_of("usd-prim-type"))
         schemas: dict[int, list[str]] = {}
         for name in ("usd-schemas", "usd-metadata:apiSchemas"):
@@ -109,6 +117,12 @@ class Holdings:
     def path_texts(self, ids: Iterable[int]) -> list[str]:
         """The texts of path ids."""
         return self._stage._path_strings(list(ids))
+
+    def text_prims(self, name: str) -> frozenset[str]:
+        """The prims for which population published that attribute from a text, which it stores like a number."""
+        if name not in self._text_prims:
+            self._text_prims[name] = session(self._stage).text_prims(name)
+        return self._text_prims[name]
 
     def _texts_of(self, name: str) -> Iterator[tuple[int, Any]]:
         for rows in self.rows(name):

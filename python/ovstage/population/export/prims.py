@@ -9,7 +9,6 @@ from ovstage.population.export.draft import Draft, failure, placed
 from ovstage.population.export.holdings import Prim
 from ovstage.population.export.rules import ExportProjection, LayerMode, PrimRule, RuleFlag
 from ovstage.population.export.selection import is_type
-from ovstage.population.reading import UNTYPED
 
 __all__ = ["author_prims"]
 
@@ -25,7 +24,7 @@ def author_prims(draft: Draft) -> None:
             own[prim.path] = _typed(draft, prim, rule)
     if draft.options.projection == ExportProjection.SCHEMA_DECLARED:
         for prim in draft.prims.values():
-            own.setdefault(prim.path, prim.type)
+            own.setdefault(prim.path, prim.usd_type)
     for path in own:
         draft.spec(draft.by_path[path])
     draft.report["prims_exported"] += len(own)
@@ -36,7 +35,7 @@ def author_prims(draft: Draft) -> None:
 
 def _typed(draft: Draft, prim: Prim, rule: PrimRule) -> str:
     """The type that a rule gives a prim; one that USD lacks may go into its custom data instead."""
-    name = rule.usd_type_name or prim.type
+    name = rule.usd_type_name or prim.usd_type
     if name and not is_type(name) and rule.unknown_type_metadata_key:
         spec = draft.spec(prim)
         spec.SetInfo("customData", placed(spec.GetInfo("customData"), rule.unknown_type_metadata_key, name))
@@ -51,6 +50,6 @@ def _define(draft: Draft, path: str, types: dict[str, str]) -> None:
         if spec.specifier != Sdf.SpecifierDef:
             known = draft.by_path.get(str(each))
             spec.specifier = Sdf.SpecifierDef
-            name = types.get(str(each), known.type if known else "")
-            if name and name != UNTYPED:
+            name = types.get(str(each), known.usd_type if known else "")
+            if name:
                 spec.typeName = name

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from ovstage import guard
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.predicates import PrimPredicate, PropertyPredicate
 
 __all__ = [
     "ApiSchemaRule",
@@ -249,13 +250,20 @@ def options(ordinal: object, given: Mapping[str, Any]) -> Options:
         elif name == "since_ordinal":
             judged[name] = guard.ordinal(value, name)
         elif name.endswith("_predicate"):
-            judged[name] = value
+            judged[name] = _predicate(value, name)
         else:
             judged[name] = guard.member(value, hints[name], name)
     made = Options(**judged)
     if made.selection == Selection.CHANGED_PROPERTIES_SINCE_ORDINAL and made.since_ordinal > made.ordinal:
         raise ValueError(f"since_ordinal {made.since_ordinal} lies behind ordinal {made.ordinal}")
     return made
+
+
+def _predicate(value: object, name: str) -> object:
+    kind = PrimPredicate if name == "prim_predicate" else PropertyPredicate
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__} or None, got {value!r}")
+    return value
 
 
 def _rules(kind: type[Kind], given: Iterable[Any] | None, name: str) -> tuple[Kind, ...]:
@@ -275,6 +283,9 @@ def _rule(kind: type[Kind], item: Any, name: str) -> Kind:
     if kind is PropertyRule and "property_kind" not in item:
         raise ValueError(f"{name} needs a property_kind: {', '.join(member.name for member in PropertyKind)}")
     hints = get_type_hints(kind)
+    if item.get("path") and not guard.string(item["path"], f"{name}['path']").startswith("/"):
+        text = f"{name}['path'] must be '/' or the absolute path of a prim, got {item['path']!r}"
+        raise OvstageError(ErrorCode.INVALID_ARGUMENT, text)
     judged = {
         entry.name: _field(hints[entry.name], item[entry.name], f"{name}[{entry.name!r}]")
         for entry in fields(kind)

@@ -62,7 +62,7 @@ def apply(draft: Draft, prim: Prim, names: list[str]) -> int:
 
 def _essential(prim: Prim) -> list[str]:
     """The recorded schemas without those that the prim's type, or another one of them, brings along."""
-    brought = set(definition(prim.type, ()).GetAppliedAPISchemas())
+    brought = set(definition(prim.usd_type, ()).GetAppliedAPISchemas())
     for name in prim.schemas:
         brought.update(each for each in definition("", (name,)).GetAppliedAPISchemas() if each != name)
     return [name for name in prim.schemas if name not in brought]

@@ -30,7 +30,7 @@ def prim_test(predicate: Any) -> Callable[[Prim], bool]:
         return lambda prim: prim.type in strings
     if kind == "IS_A_TYPE":
         wanted = [Usd.SchemaRegistry.GetTypeFromSchemaTypeName(name) for name in strings]
-        return lambda prim: any(each and _is_a(prim.type, each) for each in wanted)
+        return lambda prim: any(each and _is_a(prim.usd_type, each) for each in wanted)
     if kind == "HAS_SCHEMA":
         return lambda prim: prim.type in strings or not set(strings).isdisjoint(prim.schemas)
     if kind == "HAS_APPLIED_SCHEMA":

@@ -86,7 +86,7 @@ def _typed_options(
         ],
         "metadata_rules": [
             {"source_metadata_name": name, "metadata_kind": MetadataKind.LAYER_STANDARD}
-            for name in ("metersPerUnit", "upAxis")
+            for name in ("metersPerUnit", "upAxis", "kilogramsPerUnit", "timeCodesPerSecond")
         ],
     }
 

@@ -49,8 +49,8 @@ _TEXT = {"TfToken", "std::string", "SdfPathExpression", "SdfAssetPath"}
 def inferred(rows: Rows) -> Sdf.ValueTypeName:
     """The USD type that a column's bytes and role suggest; one that is false where there is none.
 
-    The inverse of what population stores, but for two types: a ``string`` is stored like a ``uint64`` and comes out as
-    one, an ``extent`` as six doubles.
+    The inverse of what population stores, but for two types: a ``string`` is stored like a ``uint64``, and only
+    population knows which is which; an ``extent`` comes out as six doubles.
     """
     if _is_bytes(rows):
         return Sdf.ValueTypeNames.String
