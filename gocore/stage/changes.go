@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"slices"
+
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
@@ -8,32 +10,62 @@ import (
 
 // changed adds the groups of one attribute that a range read serves: the prims that changed in the range, with their
 // values as of its end, and a tombstone group for those that were deleted by then. A prim that changed again after the
-// range can't be served unless the state as of its end is kept.
+// range can't be served unless the state as of its end is kept. A prim that changed its schema meanwhile has rows in several
+// columns, and is told of once.
 func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *Error {
+	var turns []turn
 	return s.parts(q, name, r.End, func(p *part) error {
 		rows := p.binding.Rows()
 		if unsealed, first := p.column.UnsealedIn(r.Start, r.End); rows.Any(unsealed) {
 			return errorf(WriteFloorViolation, "attribute %q changes at ordinal %d, which is not sealed, the write floor is %d; "+
 				"end the range at the floor, or advance the floor first", s.quoted(name), first, p.floor)
 		}
-		in, after, last := p.column.Changed(r.Start, r.End)
-		if !rows.Any(in) {
+		if turns == nil {
+			turns = p.attribute.turns(r, p.floor)
+		}
+		if !rows.Any(turns[p.attribute.at(p.column)].in) {
 			return nil
 		}
-		if !p.column.Kept(r.End, p.floor) {
-			if prim, overtaken := p.overtaken(in, after); overtaken {
-				return errorf(OutOfRange, "range [%d, %d]: prim %s changed in it and again later, and its earlier value is no longer kept; "+
-					"end the range at the write floor", r.Start, r.End, s.path(s.dict.PathAt(prim)))
-			}
+		if prim, overtaken := p.overtaken(turns); overtaken {
+			return errorf(OutOfRange, "range [%d, %d]: prim %s changed in it and again later, and its earlier value is no longer kept; "+
+				"end the range at the write floor", r.Start, r.End, s.path(s.dict.PathAt(prim)))
 		}
-		return s.addChanged(to, p, in, r.End, last)
+		return s.addChanged(to, p, turns, r.End)
 	})
 }
 
-// overtaken looks for a prim, by path index, that changed in a range and again after it.
-func (p *part) overtaken(in, after column.Set) (path uint32, found bool) {
-	p.binding.EachIn(in, func(_ int, row uint32) {
-		if !found && after.Has(int(row)) {
+// turn is what happened to the rows of one column in a range and after it.
+type turn struct {
+	in, after column.Set
+	last      uint64 // the highest ordinal of a change in the range
+	kept      bool   // the state as of the end of the range is
+}
+
+// turns are those of every column.
+func (a *attribute) turns(r Range, floor uint64) []turn {
+	turns := make([]turn, len(a.columns))
+	for i, c := range a.columns {
+		t := &turns[i]
+		t.in, t.after, t.last = c.Changed(r.Start, r.End)
+		t.kept = c.Kept(r.End, floor)
+	}
+	return turns
+}
+
+// at is the place of a column among those of its attribute.
+func (a *attribute) at(c *bound) int { return slices.Index(a.columns, c) }
+
+// overtaken looks for a prim, by path index, that changed in a range and again after it, so that what it was is lost.
+func (p *part) overtaken(turns []turn) (path uint32, found bool) {
+	if !slices.ContainsFunc(turns, func(t turn) bool { return !t.kept }) {
+		return 0, false
+	}
+	lost := func(c *bound, row int) bool {
+		t := &turns[p.attribute.at(c)]
+		return !t.kept && t.after.Has(row)
+	}
+	p.binding.EachIn(turns[p.attribute.at(p.column)].in, func(_ int, row uint32) {
+		if !found && (lost(p.column, int(row)) || p.attribute.elsewhere(p.column, row, lost)) {
 			path, found = p.column.Path(int(row)), true
 		}
 	})
@@ -41,7 +73,9 @@ func (p *part) overtaken(in, after column.Set) (path uint32, found bool) {
 }
 
 // addChanged adds the group of changed values and that of deleted prims, which has no data.
-func (s *Stage) addChanged(to *read, p *part, in column.Set, end, last uint64) error {
+func (s *Stage) addChanged(to *read, p *part, turns []turn, end uint64) error {
+	at := p.attribute.at(p.column)
+	in, last := turns[at].in, turns[at].last
 	if p.binding.All(in) && p.state.Dense(p.binding.Rows().End()) {
 		plan, err := p.binding.PlanOf(p.state)
 		if err != nil {
@@ -58,9 +92,13 @@ func (s *Stage) addChanged(to *read, p *part, in column.Set, end, last uint64) e
 	if err := s.serve(to, p, values, last); err != nil {
 		return err
 	}
+	told := func(o *bound, other int) bool { // by another column: as a value, or as deleted, by the column with the latest change
+		i := p.attribute.at(o)
+		later := turns[i].last > last || turns[i].last == last && i < at
+		return o.At(end).Live(other) || later && turns[i].in.Has(other) && o.At(end).Gone(other)
+	}
 	deleted, err := p.binding.Select(in, func(row uint32) bool {
-		return p.state.Gone(int(row)) &&
-			!p.attribute.elsewhere(p.column, row, func(o *bound, other int) bool { return o.At(end).Live(other) })
+		return p.state.Gone(int(row)) && !p.attribute.elsewhere(p.column, row, told)
 	})
 	if err != nil {
 		return err

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import GONE
+from conftest import GONE, Table
 
-from ovstage import ErrorCode, OrdinalRange, OvstageError, Scope
+from ovstage import ErrorCode, OrdinalRange, OvstageError, PathDictionary, Scope, Stage, StageConfig
 
 
 @pytest.fixture
@@ -214,3 +214,28 @@ def test_fetching_the_frontier_twice_and_releasing_it(table):
     assert query.fetch() == query.fetch() == 0
     query.release().wait()
     raises(ErrorCode.INVALID_HANDLE, query.fetch)
+
+
+@pytest.mark.parametrize(
+    ("history", "ranges"),
+    [
+        (0, {(1, 4): GONE, (4, 4): GONE, (1, 2): None, (2, 2): None, (3, 3): None}),
+        (4, {(1, 4): GONE, (4, 4): GONE, (1, 2): GONE, (2, 2): GONE, (3, 3): 3, (1, 1): 1}),
+    ],
+)
+def test_a_prim_that_changed_its_schema_is_one_prim(history, ranges):
+    """It is a float at 1, nothing at 2, an integer at 3 and nothing at 4. None is for what is refused."""
+    with Stage(config=StageConfig(history_ordinals=history)) as stage:
+        with PathDictionary(stage) as names:
+            table = Table(stage, names, ["/A"])
+            for ordinal, value in ((1, np.float32([1])), (3, np.int32([3]))):
+                table.write("x", value, ordinal)
+                table.seal(ordinal)
+                stage.delete_attributes(table.query, ["x"], ordinal + 1).wait()
+                table.seal(ordinal + 1)
+            for (start, end), change in ranges.items():
+                if change is None:
+                    raises(ErrorCode.OUT_OF_RANGE, lambda s=start, e=end: table.changes("x", s, e), "/A")
+                else:
+                    assert table.changes("x", start, end) == {0: change}
+            table.close()
