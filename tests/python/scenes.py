@@ -1,10 +1,10 @@
-"""Text of USD scenes, and everything that a stage holds, for comparing."""
+"""Text of USD scenes; everything that a stage holds, for comparing; one value, read or written."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ovstage import OrdinalRange, PathDictionary, Stage
+from ovstage import Filter, FilterOp, OrdinalRange, PathDictionary, Predicate, Stage
 
 MATRIX_NOISE = 1e-12
 
@@ -39,3 +39,31 @@ def contents(stage: Stage, ordinal: int) -> dict[tuple[str, str], tuple[object, 
                             np.asarray(value).tobytes(),
                         )
     return found
+
+
+def count(stage: Stage, op: FilterOp, path: str) -> int:
+    """How many prims there are with such a path, sealed or not."""
+    with stage.query(Filter([Predicate("usd-path", op, [path])])) as query:
+        query.wait()
+        return stage.fetch_query_result(query).total_prim_count
+
+
+def read(stage: Stage, path: str, attribute: str) -> np.ndarray | None:
+    """The sealed value of an attribute, if there is one."""
+    with (
+        PathDictionary(stage) as names,
+        names.create_path_list_from_strings([path]) as paths,
+        stage.query_from_path_list(paths) as query,
+    ):
+        found = stage.read(query, [attribute])
+        return found[attribute].row(0) if attribute in found else None
+
+
+def write(stage: Stage, path: str, attribute: str, values: object, ordinal: int, **options: object) -> None:
+    """Write an attribute of one prim."""
+    with (
+        PathDictionary(stage) as names,
+        names.create_path_list_from_strings([path]) as paths,
+        stage.query_from_path_list(paths) as query,
+    ):
+        stage.write_attribute(query, attribute, ordinal, values, is_array=False, **options).wait()

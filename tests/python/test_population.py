@@ -257,6 +257,27 @@ def test_a_file_that_cannot_be_opened_says_why(stage: Stage, tmp_path: Path, con
     assert stage.counters()["bytes_columns"] == 0
 
 
+@pytest.mark.parametrize(
+    ("usda", "reason"),
+    [
+        ("", "does not begin with '#usda 1.0'"),
+        ("def Cube", "does not begin with '#usda 1.0'"),
+        ("#usda 1.0\ndef {", ":2:1: does not parse"),
+    ],
+)
+def test_a_text_that_is_no_scene_says_why(stage: Stage, usda: str, reason: str) -> None:
+    with pytest.raises(OvstageError, match=reason) as caught:
+        usd.open_usd_from_string(stage, usda)
+    assert "pxr" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["damaged.usd", "damaged.usdz"])
+def test_a_damaged_file_is_named(stage: Stage, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"PK not what it says")
+    with pytest.raises(OvstageError, match=rf"{name}'.* may be damaged"):
+        usd.open_usd(stage, tmp_path / name)
+
+
 def test_usd_stays_off_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "dangling.usda"
     path.write_text('#usda 1.0\ndef Xform "a" (\n    references = @absent.usda@\n)\n{\n}\n')

@@ -38,6 +38,7 @@ class Session:
         self._source: Source | None = None
         self._scope: Scope | None = None
         self._published = Snapshot()
+        self._ordinal = 0  # where it was published
 
     # --- calls ---
 
@@ -53,7 +54,7 @@ class Session:
         progress: Progress | None,
     ) -> Report:
         """Replace the scene of the stage. A scene that cannot be opened leaves the earlier one as it was."""
-        require_open_ordinal(stage, job.name, ordinal)
+        self._require_ordinal(stage, job.name, ordinal)
         with listening() as heard:
             clock = _Clock(job, progress)
             clock.step(0, 1, "composing scene")
@@ -66,7 +67,7 @@ class Session:
 
     def apply(self, stage: Stage, job: Job, ordinal: int, progress: Progress | None) -> Report:
         """Publish what USD says differently than last time."""
-        require_open_ordinal(stage, job.name, ordinal)
+        self._require_ordinal(stage, job.name, ordinal)
         source, scope = self._scene(job.name)
         if not source.changed:
             return Report("", ordinal, self._published.paths)
@@ -76,7 +77,7 @@ class Session:
 
     def retime(self, stage: Stage, job: Job, ordinal: int, seconds: float) -> Report:
         """Read the scene at another time, and publish what is different then."""
-        require_open_ordinal(stage, job.name, ordinal)
+        self._require_ordinal(stage, job.name, ordinal)
         source, scope = self._scene(job.name)
         before, source.seconds = source.seconds, seconds
         try:
@@ -119,6 +120,24 @@ class Session:
             raise never_opened(call)
         return self._source, self._scope
 
+    def _require_ordinal(self, stage: Stage, call: str, ordinal: int) -> None:
+        """Refuse now, rather than after seconds of reading, an ordinal that is sealed or lies below what is published:
+        whoever reads later would see the earlier scene through the later one."""
+        with stage.get_attribute_write_floor() as query:
+            floor = query.fetch()
+        if ordinal <= floor:
+            raise OvstageError(
+                ErrorCode.WRITE_FLOOR_VIOLATION,
+                f"{call} cannot write at ordinal {ordinal}: the write floor is {floor}, so the lowest open ordinal is "
+                f"{floor + 1}",
+            )
+        if ordinal < self._ordinal:
+            raise OvstageError(
+                ErrorCode.INVALID_ARGUMENT,
+                f"{call} cannot write at ordinal {ordinal}: the scene was published at {self._ordinal}, which would "
+                f"hide it; publish at {self._ordinal} or above",
+            )
+
     def _publish(
         self, stage: Stage, source: Source, scope: Scope, ordinal: int, clock: _Clock, *, rewrite: bool = False
     ) -> Report:
@@ -134,7 +153,7 @@ class Session:
         except BaseException:
             source.changed = pending or source.changed
             raise
-        self._published, self._source, self._scope = snapshot, source, scope
+        self._published, self._source, self._scope, self._ordinal = snapshot, source, scope, ordinal
         clock.step(1, 1, "writing columns")
         clock.lap("write")
         return Report(
@@ -188,15 +207,3 @@ def never_opened(call: str) -> OvstageError:
         ErrorCode.NOT_FOUND,
         f"{call}: no USD scene was opened in this stage; call open_usd or open_usd_from_string first",
     )
-
-
-def require_open_ordinal(stage: Stage, call: str, ordinal: int) -> None:
-    """Refuse a sealed ordinal now rather than after seconds of reading."""
-    with stage.get_attribute_write_floor() as query:
-        floor = query.fetch()
-    if ordinal <= floor:
-        raise OvstageError(
-            ErrorCode.WRITE_FLOOR_VIOLATION,
-            f"{call} cannot write at ordinal {ordinal}: the write floor is {floor}, so the lowest open ordinal is "
-            f"{floor + 1}",
-        )

@@ -21,6 +21,8 @@ __all__ = ["Source", "is_prim_path", "listening", "refusing", "sentences"]
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 # USD ends some sentences with the address of the stage object, which tells a reader nothing.
 _ADDRESS = re.compile(r"\s*\((?:instantiating|recomposing) stage on stage @.*?\)\s*$")
+# What it calls the rules of its grammar tells a reader nothing either.
+_GRAMMAR = re.compile(r"parse error matching \S+")
 
 
 class Source:
@@ -160,11 +162,13 @@ def _layer(path: str) -> Sdf.Layer:
         known.Reload()  # the file may have changed since somebody opened it; edits of somebody are not thrown away
     layer = Sdf.Layer.FindOrOpen(path)
     if not layer:
-        raise _Refused("USD knows no format for it")
+        raise _Refused("USD finds no format that it knows in it; it may be damaged")
     return layer
 
 
 def _layer_of_text(usda: str) -> Sdf.Layer:
+    if not usda.startswith("#"):
+        raise _Refused("it does not begin with '#usda 1.0'")
     layer = Sdf.Layer.CreateAnonymous("text.usda")
     if not layer.ImportFromString(usda):
         raise _Refused("it is no USDA")
@@ -187,4 +191,5 @@ def is_prim_path(text: str) -> bool:
 
 def sentences(diagnostics: Iterable[Tf.DiagnosticBase]) -> list[str]:
     """What USD says, each on one line."""
-    return [_ADDRESS.sub("", " ".join(entry.commentary.split())) for entry in diagnostics]
+    told = (_ADDRESS.sub("", " ".join(entry.commentary.split())) for entry in diagnostics)
+    return [_GRAMMAR.sub("does not parse", text) for text in told]
