@@ -1,16 +1,23 @@
-"""``await operation``: the event loop goes on while an operation is pending, and no thread is spent on the wait."""
+"""Waiting for work on another thread of Python: ``await operation``, which spends no thread, and waits that end with
+Ctrl-C."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["settled"]
+from ovstage.guard import TIMEOUT_INFINITE
+
+__all__ = ["settled", "waited"]
 
 Value = TypeVar("Value", covariant=True)
 
 LONGEST_PAUSE = 0.01
 """Seconds between two looks at an operation that takes long; the first looks follow each other closely."""
+
+SLICE = 0.02
+"""Seconds that a wait may keep Ctrl-C waiting."""
 
 
 class Waitable(Protocol[Value]):
@@ -33,3 +40,18 @@ def settled(operation: Waitable[Value]) -> Generator[Any, None, Value]:
         yield from asyncio.sleep(pause).__await__()
         pause = min(pause + LONGEST_PAUSE / 16, LONGEST_PAUSE)
     return operation.wait(0)
+
+
+def waited(wait: Callable[[float], bool], timeout: int = TIMEOUT_INFINITE) -> bool:
+    """Whether ``wait(seconds)`` came true within ``timeout`` nanoseconds.
+
+    It is called in slices: no lock of Python wakes for a Ctrl-C that comes just before the wait, or that the system
+    hands to another thread.
+    """
+    deadline = None if timeout == TIMEOUT_INFINITE else time.monotonic() + timeout / 1e9
+    while True:
+        left = SLICE if deadline is None else deadline - time.monotonic()
+        if wait(max(0.0, min(left, SLICE))):
+            return True
+        if left <= 0:
+            return False

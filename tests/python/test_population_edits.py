@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 from collections.abc import Callable
@@ -431,7 +430,7 @@ def test_ctrl_c_ends_a_call_that_has_written_nothing(stage: Stage, monkeypatch: 
 
     def press(done: int, total: int, label: str) -> None:
         if not interrupted.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # here, where it does not wake the main thread
             interrupted.wait()
 
     monkeypatch.setattr(operations.Job, "cancel", noticed)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from ovstage import guard
-from ovstage.awaiting import settled
+from ovstage.awaiting import settled, waited
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
 
@@ -167,8 +167,7 @@ class Operation:
         if self._job is None and not _queue(self._stage).issued(self.op_id):
             text = f"op_id {self.op_id} is no population call of this stage"
             raise OvstageError(ErrorCode.INVALID_ARGUMENT, self._named(text))
-        seconds = None if limit == TIMEOUT_INFINITE else min(limit / 1e9, threading.TIMEOUT_MAX)
-        if self._job is not None and not self._job.done.wait(seconds):
+        if self._job is not None and not waited(self._job.done.wait, limit):
             return None
         self._keepalive = None
         failed = _queue(self._stage).report(self.op_id)
@@ -219,10 +218,10 @@ class Call(Generic[Result]):
         queue = self._queue()
         job = queue.add(self.name, self.work)
         try:
-            job.done.wait()
+            waited(job.done.wait)
         except BaseException:
             job.cancel()
-            job.done.wait()
+            waited(job.done.wait)
             raise
         finally:
             queue.forget(job)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ovstage import guard
-from ovstage.awaiting import settled
+from ovstage.awaiting import settled, waited
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
 
@@ -60,18 +59,19 @@ class _ExportCall:
         limit = guard.timeout(timeout)
         if self._consumed:
             raise RuntimeError(f"the result of this {self._name} has already been consumed")
+        if not waited(self._finished, limit):
+            return None
         try:
-            outcome = self._future.result(None if limit == TIMEOUT_INFINITE else limit / 1e9)
-        except NotYet:
-            if not self._future.done():
-                return None
-            raise
+            outcome = self._future.result()
         except OvstageError as error:
             self._consumed = True
             self.status, self._refusal = error.code, error.message
             raise
         self._consumed = True
         return outcome if self._value is None else self._value
+
+    def _finished(self, seconds: float) -> bool:
+        return not wait((self._future,), seconds).not_done
 
     def done(self) -> bool:
         """Whether ``wait()`` would not wait. Consumes nothing."""
