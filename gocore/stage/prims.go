@@ -135,11 +135,12 @@ func (s *Stage) appear(a *attribute, c *bound, rows column.Rows) {
 }
 
 // vanish counts an attribute off those prims of deleted rows that carried it and do not any more. A delete below a write
-// takes nobody away.
+// takes nobody away, whether the write has the same schema or another.
 func (s *Stage) vanish(a *attribute, c *bound, rows column.Rows) {
 	alive := c.Alive(rows, latest)
+	rewritten := func(o *bound, row int) bool { return o.Alive(column.Interval(row, row+1), latest)[0] }
 	rows.Each(func(i, row int) {
-		if path := c.Path(row); !alive[i] && a.carriers.has(path) {
+		if path := c.Path(row); !alive[i] && a.carriers.has(path) && !a.elsewhere(c, uint32(row), rewritten) {
 			s.count(a, []uint32{path}, -1)
 		}
 	})

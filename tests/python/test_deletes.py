@@ -281,6 +281,22 @@ def test_deletes_below_the_floor(sealed, some):
     assert sealed.read("mass", 1) == [1, 2, 3, 4]
 
 
+def test_a_late_delete_below_another_schema_takes_nobody_away(table):
+    stage = table.stage
+    table.write("x", np.int32([1, 2]), 2)
+    stage.delete_attributes(table.query, ["x"], 5).wait()
+    table.write("x", np.float32([3, 4]), 5)
+    stage.delete_attributes(table.query, ["x"], 3).wait()
+    with stage.query(Filter([Predicate("x", FilterOp.HAS)])) as carriers:
+        assert carriers.result().total_prim_count == 2
+    stage.clone(table.paths[0], ["/Copy"], 6)
+    table.seal(6)
+    assert table.read("x", 6) == [3, 4]
+    stage.delete_attributes(table.query, [], 7).wait()
+    table.seal(7)
+    assert table.read("x", 7) == [None, None]
+
+
 def test_a_sealed_attribute_is_judged_where_the_prim_lacks_it(sealed, make_table):
     other = make_table(["/Other"])
     refused(other.stage.delete_attributes(other.query, ["mass"], 1), ErrorCode.WRITE_FLOOR_VIOLATION, "mass")
