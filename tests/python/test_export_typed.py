@@ -186,6 +186,7 @@ def test_both_go_through_the_rules_of_the_module(monkeypatch: pytest.MonkeyPatch
 
 WHOLE = """#usda 1.0
 (
+    defaultPrim = "World"
     kilogramsPerUnit = 0.001
     metersPerUnit = 0.01
     timeCodesPerSecond = 60
@@ -226,9 +227,7 @@ def test_what_the_stage_tells_otherwise_than_usd_comes_back(tmp_path: Path) -> N
     file = tmp_path / "whole.usda"
     with ovstage.Stage() as stage:
         populated(stage, WHOLE)
-        report = population.export_typed_hierarchy_to_usd_file(
-            stage, file, "/World", 1, include_custom_namespaces=["mine"]
-        )
+        report = population.export_typed_hierarchy_to_usd_file(stage, file, "/", 1, include_custom_namespaces=["mine"])
     scene = Usd.Stage.Open(str(file))
     for path in ("/World/Source", "/World/Copy"):
         prim = scene.GetPrimAtPath(path)
@@ -239,6 +238,7 @@ def test_what_the_stage_tells_otherwise_than_usd_comes_back(tmp_path: Path) -> N
         assert prim.GetAttribute("mine:number").Get() == 7
         assert prim.GetRelationship("material:binding").GetTargets() == ["/World/Paint"]
         assert prim.GetRelationship("material:binding:physics").GetTargets() == ["/World/Paint"]
+    assert scene.GetDefaultPrim().GetPath() == "/World"
     assert scene.GetMetadata("kilogramsPerUnit") == 0.001
     assert scene.GetTimeCodesPerSecond() == 60
     assert report["attributes_unsupported"] == 1  # the shear, of whose operations nothing is left

@@ -26,6 +26,8 @@ __all__ = ["export_typed_hierarchy_to_usd_file", "export_typed_hierarchy_to_usd_
 
 Report = dict[str, int]
 
+_UNITS = ("metersPerUnit", "upAxis", "kilogramsPerUnit", "timeCodesPerSecond")
+
 
 def export_typed_hierarchy_to_usd_file(
     stage: Stage, identifier: str | os.PathLike[str], root_path: str, ordinal: int, **options: Any
@@ -33,8 +35,9 @@ def export_typed_hierarchy_to_usd_file(
     """Define the prims at and below ``root_path`` with their types, recorded schemas, and what these declare.
 
     Custom attributes are left out, but for those in ``include_custom_namespaces``, a list of prefixes such as
-    ``["simulation"]``. The units of the stage go along. ``prim_predicate`` restricts the subtree further;
-    ``property_predicate``, ``transform_policy`` and ``unknown_metadata_policy`` are those of ``export_to_usd_file``.
+    ``["simulation"]``. The units of the stage go along, with the root ``/`` the default prim too. ``prim_predicate``
+    restricts the subtree further. ``property_predicate``, ``transform_policy`` and ``unknown_metadata_policy`` are
+    those of ``export_to_usd_file``.
     """
     from ovstage import population
 
@@ -86,7 +89,7 @@ def _typed_options(
         ],
         "metadata_rules": [
             {"source_metadata_name": name, "metadata_kind": MetadataKind.LAYER_STANDARD}
-            for name in ("metersPerUnit", "upAxis", "kilogramsPerUnit", "timeCodesPerSecond")
+            for name in (*_UNITS, *(["defaultPrim"] if root_path == "/" else []))
         ],
     }
 
