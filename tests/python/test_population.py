@@ -202,6 +202,29 @@ def test_a_transform_that_usd_cannot_compute_is_reported(stage: Stage, tmp_path:
     assert value(stage, "/B", "omni:xform")[12:15].tolist() == [1, 2, 3]
 
 
+def test_a_property_of_another_kind_than_declared_is_reported(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "kinds.usda"
+    path.write_text(
+        '#usda 1.0\ndef Mesh "A" (\n    apiSchemas = ["PhysicsCollisionAPI"]\n)\n{\n    rel points = </A>\n'
+        '    rel xformOpOrder = </A>\n    token material:binding:physics = "x"\n    custom double mine = 1\n}\n\n'
+        'def PointInstancer "B"\n{\n    token prototypes = "x"\n    int[] protoIndices = [0]\n}\n\n'
+        'def Cube "C" (\n    apiSchemas = ["PhysicsCollisionAPI", "MaterialBindingAPI"]\n)\n{\n'
+        "    rel material:binding:physics = </M>\n}\n\n"
+        'def Material "M" (\n    apiSchemas = ["PhysicsMaterialAPI"]\n)\n{\n}\n'
+    )
+    report = usd.open_usd(stage, path, domains=ovstage.PopulationDomain.ALL)
+    assert {("/A", "points"), ("/B", "prototypes")} <= {(each.path, each.attribute) for each in report.skipped}
+    stage.advance_write_floor(1).wait()
+    assert value(stage, "/A", "mine") == 1
+    for domain in (ovstage.PopulationDomain.RENDERING, ovstage.PopulationDomain.PHYSICS):
+        with Stage() as other:
+            assert "/A" in usd.open_usd(other, path, domains=domain).paths
+    with PathDictionary(stage) as names, names.create_path_list_from_strings(["/C"]) as paths:
+        with stage.query_from_path_list(paths) as query:
+            bound = stage.read(query, ["material:binding:physics"])["material:binding:physics"].row(0)
+        assert names.path_to_string(int(bound[0])) == "/M"
+
+
 def test_time_is_in_seconds(stage: Stage, scene: Path) -> None:
     usd.open_usd(stage, scene, time_code=0.5)
     stage.advance_write_floor(1).wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pxr import Usd, UsdShade  # type: ignore # usd-core has no stubs
+from pxr import Tf, Usd, UsdShade  # type: ignore # usd-core has no stubs
 
 from ovstage.population.forms import RELATIONSHIP
 
@@ -33,7 +33,7 @@ def publish_bindings(scene: Scene, bound: list[tuple[int, Usd.Prim]]) -> None:
     """Add the column of effective physics materials for the prims of ``bound``, given with their rows."""
     if not bound:
         return
-    materials, _ = UsdShade.MaterialBindingAPI.ComputeBoundMaterials([prim for _, prim in bound], "physics")
+    materials = _materials([prim for _, prim in bound])
     column = scene.column(NAME, RELATIONSHIP)
     for (row, prim), material in zip(bound, materials, strict=True):
         if material and _carries_physics(material.GetPrim()):
@@ -41,6 +41,14 @@ def publish_bindings(scene: Scene, bound: list[tuple[int, Usd.Prim]]) -> None:
         elif prim.HasRelationship(NAME):
             scene.skip(scene.paths[row], NAME, "it binds no material that carries physics")
     column.sort()
+
+
+def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:
+    """The material that is bound to each prim; none where a binding is no relationship, which USD refuses to follow."""
+    try:
+        return list(UsdShade.MaterialBindingAPI.ComputeBoundMaterials(prims, "physics")[0])
+    except Tf.ErrorException:
+        return [UsdShade.Material()] if len(prims) == 1 else [found for prim in prims for found in _materials([prim])]
 
 
 def _carries_physics(prim: Usd.Prim) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pxr import Gf, Tf, Usd, UsdGeom, Vt  # type: ignore # usd-core has no stubs
+from pxr import Gf, Sdf, Tf, Usd, UsdGeom, Vt  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
 from ovstage.population.columns import Column, Scene
@@ -33,6 +33,8 @@ PROTOTYPE = "usd-prototype"
 
 _COMPUTED = frozenset({"omni:xform", "omni:resetXformStack", "omni:fabric:localMatrix", "omni:fabric:worldMatrix"})
 """What every transform is published as; a scene that authors such names itself is not asked."""
+
+_OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
 
 _REPORT_EVERY = 256  # prims between two progress calls
 
@@ -149,20 +151,25 @@ class Reader:
         for (name, column, wanted), found in zip(plan.authored, prim.GetAuthoredProperties(), strict=True):
             if not wanted:
                 continue
-            if type(found) is not attribute:
-                targets = found.GetTargets()
-                if targets or found.HasAuthoredTargets():
-                    column_of(name, RELATIONSHIP).add(row, [str(target) for target in targets])
-                continue
-            value = found.Get(time)
-            if value is not None:
-                if column is None:
-                    column = self._undeclared(path, prim, found, name)
-                if column is not None:
-                    column.rows.append(row)
-                    column.values.append(value)
-            if connected and found.HasAuthoredConnections():
-                column_of(name + ".connect", CONNECTION).add(row, found.GetConnections())
+            try:
+                if type(found) is not attribute:
+                    targets = found.GetTargets()
+                    if targets or found.HasAuthoredTargets():
+                        column_of(name, RELATIONSHIP).add(row, [str(target) for target in targets])
+                    continue
+                value = found.Get(time)
+                if value is not None:
+                    if column is None:
+                        column = self._undeclared(path, prim, found, name)
+                    if column is not None:
+                        column.rows.append(row)
+                        column.values.append(value)
+                elif isinstance(found.GetPropertyStack(time)[0], Sdf.RelationshipSpec):
+                    self.scene.skip(path, name, _OTHER_KIND)
+                if connected and found.HasAuthoredConnections():
+                    column_of(name + ".connect", CONNECTION).add(row, found.GetConnections())
+            except Tf.ErrorException:
+                self.scene.skip(path, name, _OTHER_KIND)
 
     def _undeclared(self, path: str, prim: Usd.Prim, found: Usd.Attribute, name: str) -> Column | None:
         """The column of an attribute that no schema declares: only the attribute itself knows its type."""
@@ -238,7 +245,10 @@ class _Connected:
         if self._quiet is not None and path.startswith(self._quiet):
             return False
         self._quiet = None
-        if prim.FindAllAttributeConnectionPaths(Usd.TraverseInstanceProxies()):
+        try:
+            if prim.FindAllAttributeConnectionPaths(Usd.TraverseInstanceProxies()):
+                return True
+        except Tf.ErrorException:  # USD stumbles over one of the attributes: they are asked one by one
             return True
         self._quiet = path + "/"
         return False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pxr import Usd  # type: ignore # usd-core has no stubs
+from pxr import Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import PopulationDomain
 from ovstage.population.matching import PrimTest, PropertyTest, check, prim_test, property_test
@@ -143,7 +143,11 @@ def _is_physical(prim: Usd.Prim) -> bool:
     if prim.GetTypeName() == "GeomSubset":
         prim = prim.GetParent()
     if prim.GetTypeName() == "PointInstancer":
-        originals = map(prim.GetStage().GetPrimAtPath, prim.GetRelationship("prototypes").GetTargets())
+        try:
+            targets = prim.GetRelationship("prototypes").GetTargets()
+        except Tf.ErrorException:  # it is an attribute in the file
+            targets = []
+        originals = map(prim.GetStage().GetPrimAtPath, targets)
         copied = (Usd.PrimRange(each, Usd.TraverseInstanceProxies()) for each in originals if each)
         return any(_carries_physics(each) for below in copied for each in below)
     return _carries_physics(prim)
