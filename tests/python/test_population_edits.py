@@ -420,6 +420,13 @@ def test_an_operation_that_was_never_made_is_refused(stage: Stage, number: int) 
     assert caught.value.code == ErrorCode.INVALID_ARGUMENT
 
 
+def test_a_stage_that_is_destroyed_while_it_is_filled() -> None:
+    stage = Stage()
+    with pytest.raises(OvstageError, match="open_usd_from_string: Stage was destroyed while the call ran") as caught:
+        population.open_usd_from_string(stage, CUBE, progress=lambda *_: stage.destroy())
+    assert caught.value.code == ErrorCode.INVALID_HANDLE
+
+
 def test_ctrl_c_ends_a_call_that_has_written_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted = threading.Event()
     cancel = operations.Job.cancel

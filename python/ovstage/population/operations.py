@@ -207,7 +207,7 @@ class Call(Generic[Result]):
 
     def start(self) -> Operation:
         """Queue it; ``wait`` returns what ``work`` returned."""
-        job = self._queue().add(self.name, self.work)
+        job = self._queue().add(self.name, self._work)
         operation = Operation(self.stage, ErrorCode.OK, job.number, value=None, name=self.name)
         operation._job = job  # it may be done by now, and then the queue does not know it any more
         return operation
@@ -216,7 +216,7 @@ class Call(Generic[Result]):
         """Queue it and wait for it alone. An interruption ends it if it has not begun to write, and is raised either
         way."""
         queue = self._queue()
-        job = queue.add(self.name, self.work)
+        job = queue.add(self.name, self._work)
         try:
             waited(job.done.wait)
         except BaseException:
@@ -230,6 +230,15 @@ class Call(Generic[Result]):
         _thread.error = ""
         result: Result = job.result
         return result
+
+    def _work(self, job: Job) -> Result:
+        try:
+            return self.work(job)
+        except Exception as error:
+            if self.stage.alive:
+                raise
+            text = f"{self.name}: Stage was destroyed while the call ran"
+            raise OvstageError(ErrorCode.INVALID_HANDLE, text) from error
 
     def _queue(self) -> Queue:
         if not self.stage.alive:
