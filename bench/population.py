@@ -7,42 +7,78 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from measure import Effort, Row, shown, timed, undisturbed
 
+if TYPE_CHECKING:
+    from pxr.Sdf import Layer
+
 
 def populating(effort: Effort) -> Iterator[Row]:
-    """Reading and writing a scene of meshes, against asking usd-core for every value that arrives in the stage."""
+    """Reading and writing a scene, against asking usd-core for every value that arrives in the stage."""
     if not find_spec("pxr"):
         return
+    share = 5 if effort.quick else 1
+    for what, count, author in (
+        ("simple prims", 10**5 // share, author_simple),
+        ("meshes", 10**4 // share, author_meshes),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "scene.usdc")
+            author(path, count)
+            ours, theirs = compare(path, 3)
+        detail = f"{shown(median(ours))}, {shown(median(theirs))}"
+        yield Row(f"populate {count:.0e} {what}: stage / usd-core", median(ours) / median(theirs), 1.5, detail=detail)
+
+
+def compare(path: str, repeats: int) -> tuple[list[float], list[float]]:
+    """Seconds of the stage and of usd-core, in turn."""
     from pxr import Usd
 
     from ovstage import PopulationDomain, Stage
     from ovstage.population import open_usd
 
-    count, repeats = (2000, 3) if effort.quick else (10**5, 3)
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "meshes.usdc")
-        author(path, count)
-        scene = Usd.Stage.Open(path)
+    scene = Usd.Stage.Open(path)
 
-        def ask() -> None:
-            for prim in scene.Traverse():
-                for attribute in prim.GetAttributes():
-                    attribute.Get()
+    def ask() -> None:
+        for prim in scene.Traverse():
+            for attribute in prim.GetAttributes():
+                attribute.Get()
 
-        ours, theirs = [], []
-        for _ in range(repeats):
-            with undisturbed():
-                theirs.append(timed(ask))
-            with Stage("bench") as stage:
-                seconds = open_usd(stage, path, domains=PopulationDomain.ALL).seconds
-                ours.append(seconds["read"] + seconds["write"])
-    detail = f"{shown(median(ours))}, {shown(median(theirs))}"
-    yield Row(f"populate {count:.0e} meshes: stage / usd-core", median(ours) / median(theirs), 1.5, detail=detail)
+    ours, theirs = [], []
+    for _ in range(repeats):
+        with undisturbed():
+            theirs.append(timed(ask))
+        with Stage("bench") as stage:
+            seconds = open_usd(stage, path, domains=PopulationDomain.ALL).seconds
+            ours.append(seconds["read"] + seconds["write"])
+    return ours, theirs
 
 
-def author(path: str, count: int) -> None:
+def author_simple(path: str, count: int) -> None:
+    """A layer of cubes and empty frames that are moved, turned and scaled, a hundred to a group."""
+    from pxr import Gf, Sdf
+
+    layer = Sdf.Layer.CreateNew(path)
+    types = Sdf.ValueTypeNames
+    order = ["xformOp:translate", "xformOp:orient", "xformOp:scale"]
+    with Sdf.ChangeBlock():
+        for i in range(count):
+            prim = Sdf.CreatePrimInLayer(layer, f"/World/G{i // 100}/P{i}")
+            prim.specifier, prim.typeName = Sdf.SpecifierDef, ("Xform", "Cube")[i % 2]
+            for name, type_name, value in (
+                ("xformOp:translate", types.Double3, (i, 0, 0)),
+                ("xformOp:orient", types.Quatf, Gf.Quatf(0.5, 0.5, 0.5, 0.5)),
+                ("xformOp:scale", types.Float3, (1, 2, 3)),
+                ("xformOpOrder", types.TokenArray, order),
+            ):
+                Sdf.AttributeSpec(prim, name, type_name).default = value
+        define_groups(layer)
+    layer.Save()
+
+
+def author_meshes(path: str, count: int) -> None:
     """A layer of meshes with eight attributes each, a hundred to a group."""
     from pxr import Sdf
 
@@ -63,7 +99,14 @@ def author(path: str, count: int) -> None:
                 ("label", types.Token, f"label{i % 50}"),
             ):
                 Sdf.AttributeSpec(prim, name, type_name).default = value
-        world = layer.GetPrimAtPath("/World")
-        for prim in (world, *world.nameChildren):
-            prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
+        define_groups(layer)
     layer.Save()
+
+
+def define_groups(layer: Layer) -> None:
+    """Make frames of the prims above those that were authored."""
+    from pxr import Sdf
+
+    world = layer.GetPrimAtPath("/World")
+    for prim in (world, *world.nameChildren):
+        prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"

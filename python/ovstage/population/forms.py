@@ -8,7 +8,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -32,6 +32,7 @@ __all__ = [
     "Names",
     "Packed",
     "form_of",
+    "unpacked",
 ]
 
 Array = npt.NDArray[Any]
@@ -104,8 +105,20 @@ class Form:
             arrays = {id(value): value for value in values}  # many prims share the object of a fallback
             rows = {key: np.asarray(value).reshape(-1, self.lanes) for key, value in arrays.items()}
             return Packed(self, [rows[id(value)] for value in values])
-        flat = self.elements([item for value in values for item in value], names)
+        flat = self.elements([item for items in (unpacked(values) if self.kinds else values) for item in items], names)
         return Packed(self, flat.reshape(-1, self.lanes), [len(value) for value in values])
+
+
+def unpacked(values: Iterable[Any]) -> Iterator[Sequence[Any]]:
+    """The items of each array of texts or paths. To take one apart costs many times what it costs to see that it equals
+    an earlier one, and neighbours often have the same."""
+    known: dict[int, tuple[Any, list[Any]]] = {}  # by length, the latest
+    for value in values:
+        latest, items = known.get(len(value), (None, []))
+        if type(value) is not type(latest) or value != latest:
+            items = list(value)
+            known[len(value)] = value, items
+        yield items
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from pxr import Gf, Sdf, Tf, Usd, UsdGeom, Vt  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
 from ovstage.population.columns import Column, Scene
-from ovstage.population.forms import BOOL, CONNECTION, MATRIX, RELATIONSHIP, TOKEN, TOKENS
+from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
 from ovstage.population.schemas import Declarations, Declared, chosen_by_schema, form_for
-from ovstage.population.source import sentences
-from ovstage.population.transforms import world_matrices
+from ovstage.population.transforms import Transforms
 
 if TYPE_CHECKING:
     from ovstage.population.scope import Scope, Want
@@ -66,7 +64,7 @@ class Reader:
         self._plans: dict[tuple[int, tuple[str, ...], int], _Plan] = {}
         self._made: list[_Plan] = []
         self._connected = _Connected()
-        self._transforms = _Transforms(time)
+        self._transforms = Transforms(time)
         self._bound: list[tuple[int, Usd.Prim]] = []
         self._instances: list[tuple[int, str]] = []
         self._rows: dict[str, int] = {}
@@ -87,8 +85,9 @@ class Reader:
         """Add one prim: type, schemas, attributes, relationships, connections, transform, metadata."""
         path = str(prim.GetPath())
         row = self._rows[path] = self.scene.new_row(path)
-        kind = prim.GetTypeName()
-        declared = self._declarations.of(prim, kind, tuple(prim.GetPrimTypeInfo().GetAppliedAPISchemas()))
+        info = prim.GetPrimTypeInfo()
+        kind = info.GetTypeName()
+        declared = self._declarations.of(prim, kind, tuple(info.GetAppliedAPISchemas()))
         if self._has_instances and prim.IsInstance():
             self._instances.append((row, str(prim.GetPrototype().GetPath())))
             kind = "XformInstance" if kind == "Xform" else kind
@@ -106,9 +105,7 @@ class Reader:
         for name in plan.computed:
             self.scene.skip(path, name, "this is the name of a column that population computes")
         if declared.is_xformable:
-            complaint = self._transforms.add(row, prim, plan.has_transform)
-            if complaint:
-                self.scene.skip(path, "xformOpOrder", complaint)
+            self._transforms.add(row, prim, plan.has_order)
         if want.bindings and declared.is_bound:
             self._bound.append((row, prim))
         if want.prim_metadata or want.property_metadata:
@@ -214,7 +211,7 @@ class Reader:
 class _Plan:
     """What the prims with the same schemas, the same authored names and the same wishes have in common."""
 
-    __slots__ = ("authored", "computed", "fallbacks", "has_transform", "rows", "wanted")
+    __slots__ = ("authored", "computed", "fallbacks", "has_order", "rows", "wanted")
 
     def __init__(self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool]) -> None:
         columns, authored = declared.columns, set(names)
@@ -226,7 +223,7 @@ class _Plan:
             for name, value in declared.fallbacks.items()
             if name not in authored and wanted(name)
         ]
-        self.has_transform = "xformOpOrder" in authored
+        self.has_order = "xformOpOrder" in authored
         self.wanted = bool(self.fallbacks) or any(take for _, _, take in self.authored)
 
     def leave(self, name: str) -> None:
@@ -252,42 +249,3 @@ class _Connected:
             return True
         self._quiet = path + "/"
         return False
-
-
-class _Transforms:
-    """Local matrices as they are met, world matrices when all are known."""
-
-    def __init__(self, time: Usd.TimeCode) -> None:
-        self._cache = UsdGeom.XformCache(time)
-        self._identity = Gf.Matrix4d(1)
-        self._rows: list[int] = []
-        self._local: list[Any] = []
-        self._resets: list[bool] = []
-
-    def add(self, row: int, prim: Usd.Prim, has_transform: bool) -> str:
-        """Record the transform of a prim, which is the identity where none is authored. Says why USD computes none."""
-        local, resets, complaint = self._identity, False, ""
-        if has_transform:
-            try:
-                local, resets = self._cache.GetLocalTransformation(prim)
-            except Tf.ErrorException as error:
-                complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
-        self._rows.append(row)
-        self._local.append(local)
-        self._resets.append(resets)
-        return complaint
-
-    def publish(self, scene: Scene, parents: list[int]) -> None:
-        """Make the three columns of a transform."""
-        if not self._rows:
-            return
-        local = np.asarray(Vt.Matrix4dArray(self._local))
-        resets = np.array(self._resets)
-        world = world_matrices(np.array(parents), np.array(self._rows), local, resets)
-        for name, form, values in (
-            ("omni:xform", MATRIX, local),
-            ("omni:resetXformStack", BOOL, resets),
-            ("omni:fabric:worldMatrix", MATRIX, world),
-        ):
-            column = scene.column(name, form)
-            column.rows, column.values = self._rows, values

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.collector import paused
 from ovstage.population.publication import Snapshot, difference, publish
 from ovstage.population.reading import gather
 from ovstage.population.report import Progress, Report
@@ -143,10 +144,10 @@ class Session:
     ) -> Report:
         pending, source.changed = source.changed, False  # what changes while it is read is for the next time
         try:
-            with refusing("cannot read the scene"):
+            with refusing("cannot read the scene"), paused():
                 scene = gather(source.stage, source.time, scope, clock.step)
-            clock.lap("read")
-            snapshot = Snapshot.of(stage, scene)
+                clock.lap("read")
+                snapshot = Snapshot.of(stage, scene)
             changes = difference(self._published, snapshot, rewrite=rewrite)
             clock.step(0, 1, "writing columns")
             publish(stage, changes, snapshot.paths, ordinal)
