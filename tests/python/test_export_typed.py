@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pxr import Usd, UsdGeom
+from pxr import Sdf, Usd, UsdGeom, UsdShade
 
 import ovstage
 from ovstage import ErrorCode, Filter, FilterOp, OvstageError, PopulationDomain, Predicate, population
@@ -126,9 +126,9 @@ def test_a_subtree_keeps_types_schemas_and_values(props: ovstage.Stage, tmp_path
     assert scene.GetPrimAtPath("/World/Props/Crate").GetRelationship("proxyPrim").GetTargets() == ["/World/Props/Ball"]
 
 
-def written(folder: Path) -> Path:
+def written(folder: Path, scene: str = PROPS) -> Path:
     file = folder / "original.usda"
-    file.write_text(PROPS)
+    file.write_text(scene)
     return file
 
 
@@ -243,6 +243,90 @@ def test_what_the_stage_tells_otherwise_than_usd_comes_back(tmp_path: Path) -> N
     assert scene.GetTimeCodesPerSecond() == 60
     assert report["attributes_unsupported"] == 1  # the shear, of whose operations nothing is left
     assert "xformOpOrder" not in scene.GetPrimAtPath("/World/Sheared").GetAuthoredPropertyNames()
+
+
+NETWORK = """#usda 1.0
+def Material "Paint"
+{
+    color3f inputs:tint = (1, 0, 0)
+    token outputs:surface.connect = </Paint/Graph.outputs:out>
+    token outputs:mdl:surface.connect = </Paint/Mdl.outputs:out>
+    def NodeGraph "Graph"
+    {
+        float inputs:nowhere.connect = </Paint.inputs:valueless>
+        token outputs:out.connect = </Paint/Graph/Surface.outputs:surface>
+        def Shader "Surface"
+        {
+            uniform token info:id = "UsdPreviewSurface"
+            color3f inputs:diffuseColor.connect = </Paint.inputs:tint>
+            asset inputs:file = @wood.png@
+            float inputs:roughness = 0.25
+            token outputs:surface
+        }
+    }
+    def Shader "Mdl"
+    {
+        token outputs:out
+    }
+}
+def Sphere "Ball"
+{
+    double radius.connect = </Other.size>
+    custom float mine:heat = 3
+    float mine:heat.connect = </Other.heat>
+    custom float other:heat = 3
+    float other:heat.connect = </Other.heat>
+}
+"""
+
+
+def connections(scene: Usd.Stage) -> dict[str, tuple[str, list[str]]]:
+    return {
+        str(attribute.GetPath()): (str(attribute.GetTypeName()), [str(path) for path in attribute.GetConnections()])
+        for prim in scene.Traverse()
+        for attribute in prim.GetAttributes()
+        if attribute.HasAuthoredConnections()
+    }
+
+
+def test_connections_go_along(tmp_path: Path) -> None:
+    file = tmp_path / "network.usda"
+    with ovstage.Stage() as stage:
+        populated(stage, written(tmp_path, NETWORK))
+        report = population.export_typed_hierarchy_to_usd_file(stage, file, "/", 1, include_custom_namespaces=["mine"])
+    scene, original = Usd.Stage.Open(str(file)), Usd.Stage.Open(str(tmp_path / "original.usda"))
+    expected = connections(original)
+    del expected["/Ball.other:heat"]  # of a namespace that nobody asked for
+    del expected["/Paint/Graph.inputs:nowhere"]  # neither end has a value: the stage never learned the type
+    assert connections(scene) == expected
+    assert report["property_edges_exported"] == len(expected) == 6 and report["property_edges_skipped"] == 1
+    surface = scene.GetPrimAtPath("/Paint/Graph/Surface")
+    assert surface.GetAttribute("inputs:roughness").Get() == 0.25
+    assert surface.GetAttribute("inputs:file").Get().path == "wood.png"
+    assert not surface.GetAttribute("inputs:roughness").IsCustom()
+    for context in ("", "mdl"):  # the networks hold together: what a renderer asks for is found
+        sources = [UsdShade.Material.Get(each, "/Paint").ComputeSurfaceSource(context)[0] for each in (scene, original)]
+        assert sources[0].GetPath() == sources[1].GetPath()
+
+
+def test_a_rule_for_a_connection_beats_what_is_declared(tmp_path: Path) -> None:
+    file = tmp_path / "ball.usda"
+    with ovstage.Stage() as stage:
+        populated(stage, written(tmp_path, NETWORK))
+        rule = {"source_property_name": "mine:heat", "destination_property_name": "radius", "property_kind": 2}
+        population.export_to_usd_file(
+            stage, file, 1, property_rules=[rule], projection=population.ExportProjection.SCHEMA_DECLARED
+        )
+        attributes_only = population.export_to_usd_file(
+            stage,
+            tmp_path / "none.usda",
+            1,
+            projection=population.ExportProjection.SCHEMA_DECLARED,
+            property_predicate=PropertyPredicate.has_name("size"),
+        )
+    layer = Sdf.Layer.FindOrOpen(str(file))
+    assert list(layer.GetAttributeAtPath("/Ball.radius").connectionPathList.explicitItems) == ["/Other.heat"]
+    assert attributes_only["property_edges_examined"] == 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ovstage.population.export.rules import (
     RuleFlag,
     TransformPolicy,
 )
-from ovstage.population.export.selection import definition
+from ovstage.population.export.selection import definition, leaves_open
 from ovstage.population.export.transforms import author_matrix, author_operations
 from ovstage.population.export.types import inferred, usd_values
 
@@ -95,7 +95,7 @@ def _declared_attributes(draft: Draft) -> None:
     for rows in draft.selected.rows(_XFORM):
         places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
         _transforms(draft, rows, [(at, prim) for at, prim in places if _is_xformable(prim)], identities=False)
-    silent = AttributeRule()
+    silent = AttributeRule(flags=RuleFlag.INFER_CUSTOM_TYPE)  # for names that a type leaves open
     spelled_out = {path for path, name in draft.written if name.startswith("xformOp:")}
     for name in list(draft.selected.names):
         if _reserved(name) or not draft.wanted_property(name, False):
@@ -108,7 +108,8 @@ def _declared_attributes(draft: Draft) -> None:
                     continue
                 if name == "xformOpOrder" and (prim.path in draft.transformed or prim.path not in spelled_out):
                     continue  # its operations are others, or not there at all
-                if definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name):
+                declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
+                if declared or leaves_open(prim.usd_type, name):
                     places.append((at, prim))
             _values(draft, rows, places, silent, name)
 
@@ -145,7 +146,8 @@ def _target(draft: Draft, rows: Rows, prim: Prim, rule: AttributeRule, name: str
     if not Sdf.Path.IsValidNamespacedIdentifier(name):
         return Target(name, "")
     declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
-    custom = draft.options.layer_mode == LayerMode.DEF and not declared
+    own = bool(declared) or leaves_open(prim.usd_type, name)
+    custom = draft.options.layer_mode == LayerMode.DEF and not own
     uniform = bool(declared) and declared.GetVariability() == Sdf.VariabilityUniform
     if rule.usd_type_name:
         return Target(name, rule.usd_type_name, uniform, custom)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 from pxr import Sdf  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
@@ -10,12 +13,14 @@ from ovstage.population.export.draft import Draft, failure
 from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import ExportProjection, PropertyKind, PropertyRule, RuleFlag
 from ovstage.population.export.schemas import apply
-from ovstage.population.export.selection import definition
+from ovstage.population.export.selection import definition, leaves_open
 
 __all__ = ["author_edges"]
 
 _CONNECT = ".connect"
 _BINDING = "material:binding"
+# What a material offers to one renderer; UsdShadeMaterial makes it a token, like those to all renderers.
+_TERMINAL = re.compile(r"outputs:.+:(surface|displacement|volume)")
 
 
 def author_edges(draft: Draft) -> None:
@@ -34,6 +39,7 @@ def author_edges(draft: Draft) -> None:
             for rows in draft.selected.rows(name):
                 if rows.semantic == AttributeSemantic.RELATIONSHIP_PATH_ID:
                     _edges(draft, rows, None)
+        _declared_connections(draft)
 
 
 def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
@@ -100,13 +106,106 @@ def _relate(draft: Draft, prim: Prim, name: str, targets: list[str]) -> int:
 
 def _connect(draft: Draft, prim: Prim, name: str, type_name: str, targets: list[str]) -> int:
     """Connect an attribute whose type a rule, a schema or the layer knows."""
-    declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
     existing = draft.attribute(prim, name)
-    kind = Sdf.ValueTypeNames.Find(type_name) if type_name else declared.GetTypeName() if declared else None
     if existing is None:
+        declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
+        kind = Sdf.ValueTypeNames.Find(type_name) if type_name else declared.GetTypeName() if declared else None
         if not kind:
             return 0
-        existing = Sdf.AttributeSpec(draft.spec(prim), name, kind)
+        variability = declared.GetVariability() if declared else Sdf.VariabilityVarying
+        existing = Sdf.AttributeSpec(draft.spec(prim), name, kind, variability)
+    draft.written.add((prim.path, name + _CONNECT))
     existing.connectionPathList.ClearEditsAndMakeExplicit()
     existing.connectionPathList.explicitItems = [Sdf.Path(target) for target in targets]
     return 1
+
+
+# --- connections of a typed export ---
+
+
+class _Link(NamedTuple):
+    """An attribute and what it is connected to."""
+
+    prim: Prim
+    name: str
+    targets: list[str]
+
+    @property
+    def ends(self) -> list[str]:
+        return [f"{self.prim.path}.{self.name}", *self.targets]
+
+
+def _declared_connections(draft: Draft) -> None:
+    """Write the connections of what schemas declare or leave open and of what rules wrote, unless a rule has."""
+    links = [link for name in list(draft.selected.names) if name.endswith(_CONNECT) for link in _links(draft, name)]
+    types = _types(draft, links)
+    written = 0
+    for link in links:
+        written += _connect(draft, link.prim, link.name, types.get(link.ends[0], ""), link.targets)
+        for target in link.targets:
+            _reach(draft, target, types.get(target, ""))
+    draft.report["property_edges_examined"] += len(links)
+    draft.report["property_edges_exported"] += written
+    draft.report["property_edges_skipped"] += len(links) - written
+
+
+def _links(draft: Draft, column: str) -> list[_Link]:
+    name = column.removesuffix(_CONNECT)
+    if not draft.wanted_property(name, False):
+        return []
+    found = []
+    for rows in draft.selected.rows(column):
+        if rows.semantic != AttributeSemantic.CONNECTION_PATH_ID or not rows.is_array:
+            continue
+        places = [
+            (at, draft.prims[row])
+            for at, row in enumerate(rows.prims)
+            if _connectable(draft, draft.prims.get(row), name)
+        ]
+        targets = _targets(draft, rows, True) if places else []
+        found += [_Link(prim, name, targets[at]) for at, prim in places]
+    return found
+
+
+def _connectable(draft: Draft, prim: Prim | None, name: str) -> bool:
+    if prim is None or (prim.path, name + _CONNECT) in draft.written:
+        return False
+    declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
+    return bool(declared) or leaves_open(prim.usd_type, name) or (prim.path, name) in draft.written
+
+
+def _types(draft: Draft, links: list[_Link]) -> dict[str, str]:
+    """The types of the ends of links. What has no value tells no type, and gets that of an end it is connected to."""
+    ends = {end for link in links for end in link.ends}
+    types = {end: kind for end in ends if (kind := _own_type(draft, end))}
+    known = -1
+    while known < len(types):
+        known = len(types)
+        for link in links:
+            kind = next((types[end] for end in link.ends if end in types), "")
+            if kind:
+                types.update((end, kind) for end in link.ends if end not in types)
+    return types
+
+
+def _own_type(draft: Draft, end: str) -> str:
+    path, _, name = end.partition(".")
+    prim = draft.by_path.get(path)
+    if prim is None or not name:
+        return ""
+    existing = draft.attribute(prim, name)
+    declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
+    if not existing and not declared and prim.usd_type == "Material" and _TERMINAL.fullmatch(name):
+        return "token"
+    return str(existing.typeName if existing else declared.GetTypeName() if declared else "")
+
+
+def _reach(draft: Draft, target: str, type_name: str) -> None:
+    """Write an attribute without a value where a connection leads to one: USD follows none to what is not there."""
+    path, _, name = target.partition(".")
+    prim = draft.by_path.get(path)
+    if prim is None or prim.row not in draft.prims or not leaves_open(prim.usd_type, name):
+        return
+    kind = Sdf.ValueTypeNames.Find(type_name)
+    if kind and draft.attribute(prim, name) is None:
+        Sdf.AttributeSpec(draft.spec(prim), name, kind, Sdf.VariabilityVarying)

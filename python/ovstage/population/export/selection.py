@@ -76,6 +76,17 @@ def definition(type_name: str, schemas: tuple[str, ...]) -> Usd.PrimDefinition:
     return registry.FindConcretePrimDefinition(type_name) or registry.GetEmptyPrimDefinition()
 
 
+def leaves_open(type_name: str, name: str) -> bool:
+    """Whether prims of that type have an attribute of that name without declaring it.
+
+    Nodes of shading networks name their inputs and outputs as they like.
+    """
+    if not name.startswith(("inputs:", "outputs:")):
+        return False
+    nodes = map(Usd.SchemaRegistry.GetTypeFromSchemaTypeName, ("Shader", "NodeGraph"))
+    return any(_is_a(type_name, node) for node in nodes)
+
+
 def is_type(name: str) -> bool:
     """Whether USD knows that prim type."""
     return Usd.SchemaRegistry().FindConcretePrimDefinition(name) is not None
