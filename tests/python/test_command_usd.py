@@ -48,6 +48,11 @@ def test_what_cannot_be_loaded(tmp_path, capsys):
     assert said.out == "" and "there is no such file" in said.err
 
 
+def test_a_time_without_end(scene, capsys):
+    assert main(["usd", scene, "--time", "inf"]) == 1
+    assert "time_code must be finite" in capsys.readouterr().err
+
+
 def test_no_usd(scene, monkeypatch, capsys):
     monkeypatch.setattr("ovstage.population.usd.find_spec", lambda name: None)
     assert main(["usd", scene]) == 1

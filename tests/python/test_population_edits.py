@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,6 @@ from pxr import Gf, Sdf, Tf, Usd, UsdGeom  # type: ignore # noqa: E402
 from scenes import contents, count, read, usda, write  # noqa: E402
 
 from ovstage import population  # noqa: E402
-from ovstage.population import operations  # noqa: E402
 
 ALL = PopulationDomain.ALL
 CUBE = usda('def Xform "World"\n{\n    def Cube "Cube"\n    {\n        double size = 1\n    }\n}\n')
@@ -425,27 +423,3 @@ def test_a_stage_that_is_destroyed_while_it_is_filled() -> None:
     with pytest.raises(OvstageError, match="open_usd_from_string: Stage was destroyed while the call ran") as caught:
         population.open_usd_from_string(stage, CUBE, progress=lambda *_: stage.destroy())
     assert caught.value.code == ErrorCode.INVALID_HANDLE
-
-
-def test_ctrl_c_ends_a_call_that_has_written_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted = threading.Event()
-    cancel = operations.Job.cancel
-
-    def noticed(job: operations.Job) -> None:
-        cancel(job)
-        interrupted.set()
-
-    def press(done: int, total: int, label: str) -> None:
-        if not interrupted.is_set():
-            signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # here, where it does not wake the main thread
-            interrupted.wait()
-
-    monkeypatch.setattr(operations.Job, "cancel", noticed)
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            population.open_usd_from_string(stage, CUBE, progress=press)
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    assert stage.counters()["bytes_columns"] == 0
-    assert population.open_usd_from_string(stage, CUBE).values > 0

@@ -26,8 +26,8 @@ def run(path: str, domains: str, time_code: float) -> int:
                 report = population.open_usd(
                     stage, path, 1, time_code, PopulationDomain[domains.upper()], progress=progress
                 )
-        except OvstageError as error:
-            print(error.message, file=sys.stderr)
+        except (OvstageError, ValueError) as error:
+            print(error.message if isinstance(error, OvstageError) else error, file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             print("interrupted: nothing was loaded", file=sys.stderr)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 __all__ = ["Progress", "Report", "Skipped"]
 
 Progress = Callable[[int, int, str], None]
-"""``progress(done, total, label)``: called now and then, on the thread that populates; an exception that it raises ends
-the population."""
+"""``progress(done, total, label)``: called now and then, on the thread that populates. An exception that it raises ends
+the population before anything is written; one of the last call, ``(1, 1, "writing columns")``, comes too late for that
+and goes to ``threading.excepthook``."""
 
 
 @dataclass(frozen=True)

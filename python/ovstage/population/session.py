@@ -155,8 +155,8 @@ class Session:
             source.changed = pending or source.changed
             raise
         self._published, self._source, self._scope, self._ordinal = snapshot, source, scope, ordinal
-        clock.step(1, 1, "writing columns")
         clock.lap("write")
+        clock.written()
         return Report(
             path="",
             ordinal=ordinal,
@@ -184,6 +184,17 @@ class _Clock:
         self._job.check()
         if self._progress is not None:
             self._progress(done, total, label)
+
+    def written(self) -> None:
+        """Tell that everything is written. Neither an interruption nor the callback can change that any more: the call
+        must not end as if nothing had happened."""
+        if self._progress is None:
+            return
+        try:
+            self._progress(1, 1, "writing columns")
+        except BaseException as error:
+            told = (type(error), error, error.__traceback__, threading.current_thread())
+            threading.excepthook(threading.ExceptHookArgs(told))
 
     def lap(self, phase: str) -> None:
         """A phase has ended."""

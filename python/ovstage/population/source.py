@@ -59,7 +59,10 @@ class Source:
         """The time at which to read."""
         if math.isnan(self.seconds):
             return Usd.TimeCode.Default()
-        return Usd.TimeCode(self.seconds * self.stage.GetTimeCodesPerSecond())
+        rate = self.stage.GetTimeCodesPerSecond()
+        if not math.isfinite(self.seconds * rate):
+            raise _Refused(f"time_code {self.seconds} at {rate} time codes per second is no finite time")
+        return Usd.TimeCode(self.seconds * rate)
 
     def add_file(self, handle: int, path: str, target: str) -> None:
         """Reference the default prim of a file."""

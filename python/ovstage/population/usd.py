@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import reprlib
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
@@ -83,6 +84,10 @@ def open_usd(
 
     Raises ``OvstageError`` when usd-core is missing, the file cannot be opened, or the ordinal is sealed already; then
     nothing has been written. A call that is interrupted has written nothing or everything.
+
+    ``progress(done, total, label)`` is called now and then, on the thread that populates. What it raises ends the call,
+    which has written nothing. Its last call, ``(1, 1, "writing columns")``, says that everything is written: what it
+    raises then goes to ``threading.excepthook``, and the report is returned.
     """
     return _open("open_usd", stage, _file(path), ordinal, time_code, _domain(domains), progress).run()
 
@@ -343,7 +348,7 @@ def _open(
     descs: tuple[Desc, ...],
     progress: Progress | None,
 ) -> Call[Report]:
-    seconds, ordinal = float(time_code), guard.ordinal(ordinal)
+    seconds, ordinal = _seconds(time_code), guard.ordinal(ordinal)
     _require(name)
     from ovstage.population.scope import Scope
     from ovstage.population.session import session
@@ -393,7 +398,7 @@ def _apply(stage: Stage, ordinal: int, progress: Progress | None) -> Call[Report
 
 
 def _retime(stage: Stage, ordinal: int, time_code: float) -> Call[Report]:
-    ordinal, seconds = guard.ordinal(ordinal), float(time_code)
+    ordinal, seconds = guard.ordinal(ordinal), _seconds(time_code)
     return _call("update_from_usd_time", stage, lambda session, job: session.retime(stage, job, ordinal, seconds))
 
 
@@ -409,6 +414,18 @@ def _file(path: Path) -> tuple[str, str]:
 
 def _text(usda: str) -> tuple[str, str]:
     return "text", guard.string(usda, "usda")
+
+
+def _seconds(time_code: float) -> float:
+    """A time; nan stands for USD's default time."""
+    try:
+        seconds = float(time_code)
+    except (TypeError, ValueError, OverflowError):
+        expected = "a number of seconds, or nan for USD's default time"
+        raise TypeError(f"time_code must be {expected}, got {reprlib.repr(time_code)}") from None
+    if math.isinf(seconds):
+        raise ValueError(f"time_code must be finite, or nan for USD's default time, got {seconds}")
+    return seconds
 
 
 def _domain(domains: Domains) -> tuple[Desc, ...]:
