@@ -10,7 +10,8 @@ __all__ = ["Progress", "Report", "Skipped"]
 Progress = Callable[[int, int, str], None]
 """``progress(done, total, label)``: called now and then, on the thread that populates. An exception that it raises ends
 the population before anything is written; one of the last call, ``(1, 1, "writing columns")``, comes too late for that
-and goes to ``threading.excepthook``."""
+and goes to ``threading.excepthook``. While one population is ``reading prims``, those of other stages wait: a callback
+must not wait for them."""
 
 
 @dataclass(frozen=True)

@@ -56,15 +56,15 @@ class Session:
     ) -> Report:
         """Replace the scene of the stage. A scene that cannot be opened leaves the earlier one as it was."""
         self._require_ordinal(stage, job.name, ordinal)
+        clock = _Clock(job, progress)
+        clock.step(0, 1, "composing scene")
         with listening() as heard:
-            clock = _Clock(job, progress)
-            clock.step(0, 1, "composing scene")
             source = compose()
-            source.seconds = seconds
-            clock.step(1, 1, "composing scene")
-            clock.lap("compose")
-            report = self._publish(stage, source, scope, ordinal, clock, rewrite=True)
-        return replace(report, path=what, warnings=tuple(heard))
+        source.seconds = seconds
+        clock.step(1, 1, "composing scene")
+        clock.lap("compose")
+        report = self._publish(stage, source, scope, ordinal, clock, rewrite=True)
+        return replace(report, path=what, warnings=tuple(dict.fromkeys([*heard, *report.warnings])))
 
     def apply(self, stage: Stage, job: Job, ordinal: int, progress: Progress | None) -> Report:
         """Publish what USD says differently than last time."""
@@ -72,9 +72,7 @@ class Session:
         source, scope = self._scene(job.name)
         if not source.changed:
             return Report("", ordinal, self._published.paths)
-        with listening() as heard:
-            report = self._publish(stage, source, scope, ordinal, _Clock(job, progress))
-        return replace(report, warnings=tuple(heard))
+        return self._publish(stage, source, scope, ordinal, _Clock(job, progress))
 
     def retime(self, stage: Stage, job: Job, ordinal: int, seconds: float) -> Report:
         """Read the scene at another time, and publish what is different then."""
@@ -82,17 +80,16 @@ class Session:
         source, scope = self._scene(job.name)
         before, source.seconds = source.seconds, seconds
         try:
-            with listening() as heard:
-                report = self._publish(stage, source, scope, ordinal, _Clock(job, None))
+            return self._publish(stage, source, scope, ordinal, _Clock(job, None))
         except BaseException:
             source.seconds = before
             raise
-        return replace(report, warnings=tuple(heard))
 
     def reset(self, job: Job) -> None:
         """Empty the scene; what it published goes with the next apply."""
         source, _ = self._scene(job.name)
-        empty = Source.empty()
+        with listening():
+            empty = Source.empty()
         empty.seconds = source.seconds
         self._source = empty
 
@@ -144,7 +141,7 @@ class Session:
     ) -> Report:
         pending, source.changed = source.changed, False  # what changes while it is read is for the next time
         try:
-            with refusing("cannot read the scene"), paused():
+            with listening() as heard, refusing("cannot read the scene"), paused():
                 scene = gather(source.stage, source.time, scope, clock.step)
                 clock.lap("read")
                 snapshot = Snapshot.of(stage, scene)
@@ -166,6 +163,7 @@ class Session:
             bytes=changes.nbytes,
             removed=len(changes.removed_prims) + sum(map(len, changes.removed_values.values())),
             skipped=scene.skipped,
+            warnings=tuple(heard),
             seconds=clock.seconds,
         )
 

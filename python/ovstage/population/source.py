@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import threading
+import traceback
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -36,6 +39,12 @@ class Source:
         """Whether USD reported a change since this was last set to False."""
         self._references: dict[int, tuple[Sdf.Layer, Sdf.Layer]] = {}
         self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self._on_change, self.stage)
+
+    def __del__(self) -> None:
+        kept = [vars(self).copy()]
+        vars(self).clear()
+        _dropped.append(kept.pop())  # nothing else refers to it now: whoever empties the queue drops the scene
+        _let_go()
 
     @classmethod
     def of_file(cls, path: str) -> Source:
@@ -115,19 +124,47 @@ class Source:
         self.changed = True
 
 
+# --- one at a time ----------------------------------------------------------------------------------------------------
+
+# USD's layers belong to the process: two stages that open one file share its layer, and reading that file again, which
+# an open does, recomposes every scene that has it, on the thread of the open. USD crashes when one of these is read or
+# dropped meanwhile. So everything that composes, changes, reads or drops a scene holds this lock. It is taken on the
+# threads of population calls, before the locks of the engine and never under them, and never while columns are written.
+_alone = threading.Lock()
+
+_dropped: deque[dict[str, object]] = deque()
+"""What sources that are gone held. It is dropped under the lock, by whoever has it or has it next."""
+
+
 @contextmanager
 def listening() -> Iterator[list[str]]:
-    """Keep what USD says off the terminal and collect it, without repetitions.
+    """Have USD alone; keep what it says off the terminal and collect it, without repetitions.
 
     USD reports through a process-wide list of delegates and prints to stderr when there is none.
     """
-    delegate = UsdUtils.CoalescingDiagnosticDelegate()
     heard: list[str] = []
     try:
-        yield heard
+        with _alone:
+            delegate = UsdUtils.CoalescingDiagnosticDelegate()
+            try:
+                yield heard
+            except BaseException as error:
+                traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the scene
+                raise
+            finally:
+                heard.extend(dict.fromkeys(sentences(delegate.TakeUncoalescedDiagnostics())))
+                del delegate
     finally:
-        heard.extend(dict.fromkeys(sentences(delegate.TakeUncoalescedDiagnostics())))
-        del delegate
+        _let_go()
+
+
+def _let_go() -> None:
+    """Drop what is to be dropped, unless somebody has the lock, who does it afterwards: finalisers must not wait."""
+    while _dropped and _alone.acquire(blocking=False):
+        try:
+            _dropped.clear()
+        finally:
+            _alone.release()
 
 
 # --- layers ---------------------------------------------------------------------------------------------------------
