@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+from itertools import permutations
 
 import pytest
 
@@ -52,7 +53,17 @@ OPS = {
         (TYPES.Quath, lambda chance: quaternion(chance, Gf.Quath)),
     ],
     "xformOp:transform": [(TYPES.Matrix4d, matrix)],
-    "xformOp:rotateXYZ": [(TYPES.Float3, lambda chance: vector(chance, Gf.Vec3f))],
+    "xformOp:rotateX": [(TYPES.Float, lambda chance: chance.uniform(-400, 400))],
+    "xformOp:rotateY:spin": [(TYPES.Double, lambda chance: chance.uniform(-400, 400))],
+    "xformOp:rotateZ": [(TYPES.Half, lambda chance: chance.choice([0, 90, 180, -90, 450, 12.5]))],
+    **{
+        f"xformOp:rotate{''.join(axes)}": [
+            (TYPES.Float3, lambda chance: vector(chance, Gf.Vec3f) * 90),
+            (TYPES.Double3, lambda chance: vector(chance, Gf.Vec3d) * 90),
+        ]
+        for axes in permutations("XYZ")
+    },
+    "xformOp:translateX": [(TYPES.Double, lambda chance: chance.uniform(-3, 3))],
 }
 
 

@@ -40,7 +40,6 @@ def publish_bindings(scene: Scene, bound: list[tuple[int, Usd.Prim]]) -> None:
             column.add(row, [str(material.GetPath())])
         elif prim.HasRelationship(NAME):
             scene.skip(scene.paths[row], NAME, "it binds no material that carries physics")
-    column.sort()
 
 
 def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:

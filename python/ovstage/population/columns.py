@@ -1,29 +1,38 @@
-"""What is read from a scene before it is written: prims, and columns of values over them."""
+"""What is read from a scene before it is written: prims, and columns of values over them.
+
+Values become numbers while the scene is read, a few thousand at a time: a whole scene as Python objects would cost many
+times its memory, and what allocating that costs in time.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ovstage.population.forms import Names, Packed
 from ovstage.population.report import Skipped
 
 if TYPE_CHECKING:
-    from ovstage.population.forms import Form, Names, Packed
+    from ovstage.population.forms import Form
 
 __all__ = ["Column", "Scene"]
 
+Rows = npt.NDArray[np.int64]
+
 
 class Column:
-    """One attribute in one form: the prims that carry it, and their values, still as USD hands them out."""
+    """One attribute in one form: the prims that carry it, and their values."""
 
-    __slots__ = ("_shared", "form", "name", "rows", "values")
+    __slots__ = ("_parts", "_shared", "form", "name", "rows", "values")
 
     def __init__(self, name: str, form: Form) -> None:
         self.name = name
         self.form = form
-        self.rows: list[int] = []  # indices into Scene.paths, ascending
-        self.values: Any = []  # a list, or the array of what was computed
+        self.rows: list[int] = []  # indices into Scene.paths
+        self.values: list[Any] = []  # as USD hands them out, until the next ``pack``
+        self._parts: list[tuple[Rows, Packed]] = []
         self._shared: list[tuple[list[int], object]] = []
 
     def add(self, row: int, value: object) -> None:
@@ -32,24 +41,38 @@ class Column:
         self.values.append(value)
 
     def share(self, rows: list[int], value: object) -> None:
-        """Record one value that many prims have, to be settled with the others."""
+        """Record one value for all prims that ``rows`` names when the column is settled."""
         self._shared.append((rows, value))
 
-    def settle(self) -> None:
-        """Bring everything that was recorded into the order of the rows."""
-        alone = not self.rows and len(self._shared) == 1
-        for rows, value in self._shared:
-            self.rows.extend(rows)
-            self.values.extend([value] * len(rows))
-        if self._shared and not alone:
-            self.sort()
-        self._shared.clear()
+    def put(self, rows: Rows, values: npt.NDArray[Any]) -> None:
+        """Record computed values, which take the place of anything else."""
+        self._parts = [(rows, Packed(self.form, values.reshape(len(values), self.form.lanes)))]
 
-    def sort(self) -> None:
-        """Bring values that were added late into the order of the rows."""
-        order = np.argsort(np.array(self.rows), kind="stable").tolist()
-        self.rows = [self.rows[at] for at in order]
-        self.values = [self.values[at] for at in order]
+    def pack(self, names: Names) -> None:
+        """Turn the values into numbers."""
+        self._parts.append((np.array(self.rows, np.int64), self.form.pack(self.values, names)))
+        self.rows.clear()
+        self.values.clear()
+
+    def settle(self, names: Names) -> None:
+        """Turn what all prims together share into numbers, and bring everything into the order of the rows."""
+        for sharing, value in self._shared:
+            if sharing:
+                part = self.form.pack([value], names).repeated(len(sharing))
+                self._parts.append((np.array(sharing, np.int64), part))
+        self._shared.clear()
+        if len(self._parts) > 1:
+            rows = np.concatenate([rows for rows, _ in self._parts])
+            packed = Packed.joined([part for _, part in self._parts])
+            if (np.diff(rows) < 0).any():
+                order = np.argsort(rows, kind="stable")
+                rows, packed = rows[order], packed.take(order)
+            self._parts = [(rows, packed)]
+
+    @property
+    def packed(self) -> tuple[Rows, Packed] | None:
+        """The rows of a settled column, ascending, and their values; None without any."""
+        return self._parts[0] if self._parts and len(self._parts[0][0]) else None
 
 
 class Scene:
@@ -57,23 +80,20 @@ class Scene:
 
     def __init__(self) -> None:
         self.paths: list[str] = []
+        self.names = Names()
+        """The texts and paths that the columns mean."""
         self._columns: dict[tuple[str, Form], Column] = {}
         self._skipped: dict[tuple[str, str], Skipped] = {}
 
     @property
     def columns(self) -> list[Column]:
         """Every column that has something to store."""
-        return [column for column in self._columns.values() if column.rows]
+        return [column for column in self._columns.values() if column.packed]
 
     @property
     def skipped(self) -> list[Skipped]:
         """What was left out and why."""
         return list(self._skipped.values())
-
-    def settle(self) -> None:
-        """Bring every column into the order of the rows."""
-        for column in self._columns.values():
-            column.settle()
 
     def new_row(self, path: str) -> int:
         """Give the next prim its row."""
@@ -94,20 +114,30 @@ class Scene:
         first = self._skipped.get(key)
         self._skipped[key] = Skipped(first.path if first else path, attribute, reason, first.count + 1 if first else 1)
 
-    def pack(self, names: Names) -> dict[Column, Packed]:
-        """Every column as numbers. Values that a column cannot hold are left out first."""
-        return {column: self._pack(column, names) for column in self.columns}
+    def pack(self, least: int = 1) -> None:
+        """Turn what was read into numbers, in every column with at least that many values."""
+        for column in self._columns.values():
+            if len(column.rows) >= least:
+                self._pack(column)
 
-    def _pack(self, column: Column, names: Names) -> Packed:
-        if isinstance(column.values, np.ndarray) or set(map(type, column.values)).issubset(column.form.accepts):
+    def settle(self) -> None:
+        """Turn all that was read into numbers, in the order of the rows."""
+        self.pack()
+        for column in self._columns.values():
+            column.settle(self.names)
+
+    def _pack(self, column: Column) -> None:
+        """Values that a column cannot hold are left out first."""
+        if set(map(type, column.values)).issubset(column.form.accepts):
             try:
-                return column.form.pack(column.values, names)
+                column.pack(self.names)
+                return
             except (TypeError, ValueError, OverflowError):
                 pass  # one of them is to blame, and the others are kept
         complaints = [column.form.complaint(value) for value in column.values]
         for row, complaint in zip(column.rows, complaints, strict=True):
             if complaint:
                 self.skip(self.paths[row], column.name, complaint)
-        column.rows = [row for row, complaint in zip(column.rows, complaints, strict=True) if not complaint]
-        column.values = [value for value, complaint in zip(column.values, complaints, strict=True) if not complaint]
-        return column.form.pack(column.values, names)
+        column.rows[:] = [row for row, complaint in zip(column.rows, complaints, strict=True) if not complaint]
+        column.values[:] = [value for value, complaint in zip(column.values, complaints, strict=True) if not complaint]
+        column.pack(self.names)

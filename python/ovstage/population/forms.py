@@ -95,10 +95,8 @@ class Form:
             return f"its value {_shown(value)} does not fit {self.lanes} numbers of {self.type_name}"
         return None
 
-    def pack(self, values: Sequence[Any] | Array, names: Names) -> Packed:
+    def pack(self, values: Sequence[Any], names: Names) -> Packed:
         """The values of a column as numbers; texts and paths as those that ``names`` gives them."""
-        if isinstance(values, np.ndarray):  # computed, not read
-            return Packed(self, values.reshape(len(values), self.lanes))
         if not self.is_array:
             return Packed(self, self.elements(values, names).reshape(len(values), self.lanes))
         if self.lends:
@@ -127,19 +125,51 @@ class Packed:
 
     form: Form
     numbers: Array | list[Array]
+    """Shape ``(n, lanes)``; of arrays one of shape ``(length, lanes)`` per value, or all of them in a row."""
     lengths: Sequence[int] | None = None
+    """Of arrays that lie in a row."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Packed]) -> Packed:
+        """Values of one form as one."""
+        first = parts[0]
+        if isinstance(first.numbers, list):
+            return cls(first.form, [array for part in parts for array in part.arrays()])
+        lengths = None if first.lengths is None else [length for part in parts for length in part.lengths or ()]
+        return cls(first.form, np.concatenate([np.asarray(part.numbers) for part in parts]), lengths)
+
+    def repeated(self, count: int) -> Packed:
+        """One value as ``count`` values."""
+        if isinstance(self.numbers, list):
+            return Packed(self.form, self.numbers * count)
+        lengths = None if self.lengths is None else [*self.lengths] * count
+        return Packed(self.form, np.tile(self.numbers, (count, 1)), lengths)
+
+    def take(self, order: Array) -> Packed:
+        """The values in another order."""
+        if self.lengths is None and not isinstance(self.numbers, list):
+            return Packed(self.form, self.numbers[order])
+        arrays = self.arrays()
+        taken = [arrays[at] for at in order.tolist()]
+        if self.lengths is None:
+            return Packed(self.form, taken)
+        return Packed(self.form, np.concatenate(taken), [len(array) for array in taken])
+
+    def arrays(self) -> list[Array]:
+        """The numbers of each value."""
+        numbers, lengths = self.numbers, self.lengths or ()
+        if isinstance(numbers, list):
+            return numbers
+        ends = np.cumsum(lengths).tolist()
+        return [numbers[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
     def payload(self, names: Names) -> Array | list[Array]:
         """What is written: shape ``(n, lanes)``, or one array of shape ``(length, lanes)`` for each value."""
-        if isinstance(self.numbers, list):
-            return self.numbers
-        numbers, kinds = self.numbers, self.form.kinds
-        if kinds:
+        kinds, numbers = self.form.kinds, self.numbers
+        if kinds and not isinstance(numbers, list):
             numbers = np.stack([names.ids(kind, numbers[:, lane]) for lane, kind in enumerate(kinds)], axis=1)
-        if self.lengths is None:
-            return numbers
-        ends = np.cumsum(self.lengths).tolist()
-        return [numbers[end - length : end] for end, length in zip(ends, self.lengths, strict=True)]
+        named = Packed(self.form, numbers, self.lengths)
+        return named.arrays() if self.form.is_array else named.numbers
 
 
 @cache

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ovstage.dictionary import PathDictionary
 from ovstage.dlpack import numpy_to_dldatatype
 from ovstage.errors import ErrorCode, OvstageError
-from ovstage.population.forms import Array, Form, Names
+from ovstage.population.forms import Array, Form
 from ovstage.values import WriteDesc
 
 if TYPE_CHECKING:
@@ -64,15 +64,14 @@ class Snapshot:
     @classmethod
     def of(cls, stage: Stage, scene: Scene) -> Snapshot:
         """Intern the texts and paths of a scene, all of them in two calls."""
-        names = Names()
-        packed = scene.pack(names)
+        names = scene.names
         with PathDictionary(stage) as dictionary:
             names.intern(dictionary.intern_tokens, dictionary.intern_paths)
-        columns = {
-            Key(column.name, column.form): Values(np.array(column.rows, np.int64), values.payload(names))
-            for column, values in packed.items()
-            if column.rows
-        }
+        columns = {}
+        for column in scene.columns:
+            assert column.packed is not None
+            rows, packed = column.packed
+            columns[Key(column.name, column.form)] = Values(rows, packed.payload(names))
         return cls(scene.paths, columns)
 
 

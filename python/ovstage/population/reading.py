@@ -7,15 +7,16 @@ and what a combination of schemas and authored names means.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
 from ovstage.population.columns import Column, Scene
 from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
-from ovstage.population.schemas import Declarations, Declared, chosen_by_schema, form_for
+from ovstage.population.schemas import Declarations, Declared, form_for
 from ovstage.population.transforms import Transforms
 
 if TYPE_CHECKING:
@@ -35,6 +36,21 @@ _COMPUTED = frozenset({"omni:xform", "omni:resetXformStack", "omni:fabric:localM
 _OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
 
 _REPORT_EVERY = 256  # prims between two progress calls
+_PACK_EVERY = 4096  # prims between two conversions to numbers
+_PACK_LEAST = 1024  # values that are worth one
+
+# Asked of the class: asked of an object, USD first looks whether it is still alive, which takes longer than most of
+# these calls. They look again themselves.
+_path = Usd.Prim.GetPath
+_is_instance = Usd.Prim.IsInstance
+_type_info = Usd.Prim.GetPrimTypeInfo
+_type_name = Usd.PrimTypeInfo.GetTypeName
+_authored_schemas = Usd.PrimTypeInfo.GetAppliedAPISchemas
+_authored_names = Usd.Prim.GetAuthoredPropertyNames
+_authored_properties = Usd.Prim.GetAuthoredProperties
+_value = Usd.Attribute.Get
+_value_type = Usd.Attribute.GetTypeName
+_is_connected = Usd.Attribute.HasAuthoredConnections
 
 Step = Callable[[int, int, str], None]
 
@@ -47,6 +63,8 @@ def gather(stage: Usd.Stage, time: Usd.TimeCode, scope: Scope, step: Step) -> Sc
     for done, (prim, want) in enumerate(zip(prims, wants, strict=True)):
         if done % _REPORT_EVERY == 0:
             step(done, len(prims), "reading prims")
+        if done % _PACK_EVERY == 0:
+            reader.scene.pack(_PACK_LEAST)
         if want is not None:
             reader.read(prim, want)
     reader.finish()
@@ -63,42 +81,38 @@ class Reader:
         self._declarations = Declarations(self.scene)
         self._plans: dict[tuple[int, tuple[str, ...], int], _Plan] = {}
         self._made: list[_Plan] = []
-        self._connected = _Connected()
         self._transforms = Transforms(time)
         self._bound: list[tuple[int, Usd.Prim]] = []
         self._instances: list[tuple[int, str]] = []
         self._rows: dict[str, int] = {}
-        self._undeclared_columns: dict[tuple[str, Any], Column] = {}
         self._has_instances = bool(stage.GetPrototypes())
         self._type = self.scene.column("usd-prim-type", TOKEN)
         self._schemas = self.scene.column("usd-schemas", TOKENS)
         if scope.empty:
             return
         self._rows["/"] = root = self.scene.new_row("/")
-        for name, value in dict(units(stage)).items() if scope.takes_prims else ():
-            self._add_metadata(root, "/", "", name, value)
+        found = dict(units(stage)) if scope.takes_prims else {}
         for path in scope.stage_metadata:
-            for name, value in stage_values(stage, path):
-                self._add_metadata(root, "/", "", name, value)
+            found.update(stage_values(stage, path))
+        for name, value in found.items():
+            self._add_metadata(root, "/", "", name, value)
 
     def read(self, prim: Usd.Prim, want: Want) -> None:
         """Add one prim: type, schemas, attributes, relationships, connections, transform, metadata."""
-        path = str(prim.GetPath())
+        path = _path(prim).pathString
         row = self._rows[path] = self.scene.new_row(path)
-        info = prim.GetPrimTypeInfo()
-        kind = info.GetTypeName()
-        declared = self._declarations.of(prim, kind, tuple(info.GetAppliedAPISchemas()))
-        if self._has_instances and prim.IsInstance():
+        info = _type_info(prim)
+        kind = _type_name(info)
+        declared = self._declarations.of(prim, kind, tuple(_authored_schemas(info)))
+        declared.rows.append(row)
+        if self._has_instances and _is_instance(prim):
             self._instances.append((row, str(prim.GetPrototype().GetPath())))
             kind = "XformInstance" if kind == "Xform" else kind
         self._type.add(row, kind or UNTYPED)
-        if declared.applied:
-            self._schemas.add(row, declared.applied)
         for name in declared.unknown:
             reason = f"applies {name}, which is not registered: only its authored values are published"
             self.scene.skip(path, "", reason)
-        names = prim.GetAuthoredPropertyNames()
-        plan = self._plan(prim, declared, tuple(names), want)
+        plan = self._plan(prim, declared, tuple(_authored_names(prim)), want)
         if plan.wanted:
             self._read_authored(row, path, prim, plan)
             plan.rows.append(row)
@@ -113,10 +127,12 @@ class Reader:
 
     def finish(self) -> None:
         """Add what follows from all prims together."""
+        for declared in self._declarations:
+            if declared.applied:
+                self._schemas.share(declared.rows, declared.applied)
         for plan in self._made:
             for found, value in plan.fallbacks:
                 found.share(plan.rows, value)
-        self.scene.settle()
         bindings.publish_bindings(self.scene, self._bound)
         column = self.scene.column(PROTOTYPE, RELATIONSHIP)
         for row, prototype in self._instances:
@@ -124,10 +140,11 @@ class Reader:
             if prototype not in self._rows:
                 self._rows[prototype] = self.scene.new_row(prototype)
                 self._type.add(self._rows[prototype], UNTYPED)
+        self.scene.settle()
         parents = [self._rows.get(path.rpartition("/")[0] or "/", -1) for path in self.scene.paths]
         if parents:
             parents[0] = -1
-        self._transforms.publish(self.scene, parents)
+        self._transforms.publish(self.scene, np.array(parents, np.int64))
 
     def _plan(self, prim: Usd.Prim, declared: Declared, names: tuple[str, ...], want: Want) -> _Plan:
         if not want.plain:
@@ -143,51 +160,48 @@ class Reader:
         return found
 
     def _read_authored(self, row: int, path: str, prim: Usd.Prim, plan: _Plan) -> None:
-        time, column_of, attribute = self._time, self.scene.column, Usd.Attribute
-        connected = self._connected.below(path, prim)
-        for (name, column, wanted), found in zip(plan.authored, prim.GetAuthoredProperties(), strict=True):
-            if not wanted:
+        time, attribute = self._time, Usd.Attribute
+        for slot, found in zip(plan.authored, _authored_properties(prim), strict=True):
+            if not slot.wanted:
                 continue
             try:
                 if type(found) is not attribute:
                     targets = found.GetTargets()
                     if targets or found.HasAuthoredTargets():
-                        column_of(name, RELATIONSHIP).add(row, [str(target) for target in targets])
+                        self.scene.column(slot.name, RELATIONSHIP).add(row, [str(target) for target in targets])
                     continue
-                value = found.Get(time)
+                value = _value(found, time)
                 if value is not None:
-                    if column is None:
-                        column = self._undeclared(path, prim, found, name)
+                    column = slot.column
+                    if not slot.is_declared:
+                        type_name = _value_type(found)
+                        if type_name != slot.type_name:
+                            self._assign(slot, path, prim, type_name)
+                        column = slot.column
                     if column is not None:
                         column.rows.append(row)
                         column.values.append(value)
                 elif isinstance(found.GetPropertyStack(time)[0], Sdf.RelationshipSpec):
-                    self.scene.skip(path, name, _OTHER_KIND)
-                if connected and found.HasAuthoredConnections():
-                    column_of(name + ".connect", CONNECTION).add(row, found.GetConnections())
+                    self.scene.skip(path, slot.name, _OTHER_KIND)
+                if _is_connected(found):
+                    self.scene.column(slot.name + ".connect", CONNECTION).add(row, found.GetConnections())
             except Tf.ErrorException:
-                self.scene.skip(path, name, _OTHER_KIND)
+                self.scene.skip(path, slot.name, _OTHER_KIND)
 
-    def _undeclared(self, path: str, prim: Usd.Prim, found: Usd.Attribute, name: str) -> Column | None:
-        """The column of an attribute that no schema declares: only the attribute itself knows its type."""
-        type_name = found.GetTypeName()
-        key = (name, type_name)
-        column = self._undeclared_columns.get(key)
-        if column is None:
-            form = form_for(prim, name, type_name)
-            if form is None:
-                self.scene.skip(path, name, f"USD type {type_name} has no representation")
-                return None
-            column = self.scene.column(name, form)
-            if not chosen_by_schema(name):
-                self._undeclared_columns[key] = column
-        return column
+    def _assign(self, slot: _Slot, path: str, prim: Usd.Prim, type_name: Sdf.ValueTypeName) -> None:
+        """Give an attribute that no schema declares its column: only the attribute itself knows its type."""
+        form = form_for(prim, slot.name, type_name)
+        if form is None:
+            self.scene.skip(path, slot.name, f"USD type {type_name} has no representation")
+            slot.type_name = slot.column = None  # the next one is to be named too
+        else:
+            slot.type_name, slot.column = type_name, self.scene.column(slot.name, form)
 
     def _read_metadata(self, row: int, path: str, prim: Usd.Prim, want: Want) -> None:
-        for asked in dict.fromkeys(want.prim_metadata):
-            for name, value in metadata_values(prim, asked):
-                self._add_metadata(row, path, "", name, value)
-        found: dict[tuple[str, str], object] = {}
+        found: dict[tuple[str, str], object] = {}  # asked for twice is published once
+        for asked in want.prim_metadata:
+            for key, value in metadata_values(prim, asked):
+                found["", key] = value
         for test, asked_paths in want.property_metadata:
             for name in prim.GetPropertyNames():
                 if test(prim, name):
@@ -203,9 +217,20 @@ class Reader:
             self.scene.skip(path, prefix + INFIX + name, f"a {type(value).__name__} has no representation")
             return
         form, value = stored
-        column = self.scene.column(prefix + INFIX + name, form)
-        if not column.rows or column.rows[-1] != row:  # asked for twice is published once
-            column.add(row, value)
+        self.scene.column(prefix + INFIX + name, form).add(row, value)
+
+
+class _Slot:
+    """One authored property of the prims of a plan, and the column for its values."""
+
+    __slots__ = ("column", "is_declared", "name", "type_name", "wanted")
+
+    def __init__(self, name: str, column: Column | None, wanted: bool) -> None:
+        self.name = name
+        self.column = column
+        self.is_declared = column is not None
+        self.type_name: Sdf.ValueTypeName | None = None  # what ``column`` is for, where no schema says it
+        self.wanted = wanted
 
 
 class _Plan:
@@ -215,37 +240,18 @@ class _Plan:
 
     def __init__(self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool]) -> None:
         columns, authored = declared.columns, set(names)
-        self.authored = [(name, columns.get(name), name not in _COMPUTED and wanted(name)) for name in names]
+        self.authored = [_Slot(name, columns.get(name), name not in _COMPUTED and wanted(name)) for name in names]
         self.computed = [name for name in names if name in _COMPUTED and wanted(name)]
         self.rows: list[int] = []  # the prims that have the fallbacks
         self.fallbacks = [
             (columns[name], value)
             for name, value in declared.fallbacks.items()
-            if name not in authored and wanted(name)
+            if name not in authored and name not in _COMPUTED and wanted(name)
         ]
         self.has_order = "xformOpOrder" in authored
-        self.wanted = bool(self.fallbacks) or any(take for _, _, take in self.authored)
+        self.wanted = bool(self.fallbacks) or any(slot.wanted for slot in self.authored)
 
     def leave(self, name: str) -> None:
         """Do not read one authored property: its column is computed."""
-        self.authored = [(each, column, take and each != name) for each, column, take in self.authored]
-
-
-class _Connected:
-    """Which subtrees have connections at all: asking every attribute would cost as much as reading it."""
-
-    def __init__(self) -> None:
-        self._quiet: str | None = None
-
-    def below(self, path: str, prim: Usd.Prim) -> bool:
-        """Whether ``prim`` or something below it has a connection. To be asked in the order of traversal."""
-        if self._quiet is not None and path.startswith(self._quiet):
-            return False
-        self._quiet = None
-        try:
-            if prim.FindAllAttributeConnectionPaths(Usd.TraverseInstanceProxies()):
-                return True
-        except Tf.ErrorException:  # USD stumbles over one of the attributes: they are asked one by one
-            return True
-        self._quiet = path + "/"
-        return False
+        for slot in self.authored:
+            slot.wanted = slot.wanted and slot.name != name

@@ -6,7 +6,7 @@ USD reads all schema definitions once, when the first of them is asked for; what
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from ovstage.population.forms import EXTENT, Form, form_of
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
-__all__ = ["Declarations", "Declared", "chosen_by_schema", "form_for", "register"]
+__all__ = ["Declarations", "Declared", "form_for", "register"]
 
 _read = False  # whether this package has asked for definitions
 
@@ -73,6 +73,8 @@ class Declared:
     """Applied schemas that the registry knows, built-in ones included."""
     unknown: tuple[str, ...]
     """Applied names that it does not know: what they would declare is not declared."""
+    rows: list[int] = field(default_factory=list)
+    """The prims that have it."""
     columns: dict[str, Column] = field(default_factory=dict)
     fallbacks: dict[str, object] = field(default_factory=dict)
 
@@ -94,6 +96,9 @@ class Declarations:
             found = self._found[key] = self._ask(prim, authored)
         return found
 
+    def __iter__(self) -> Iterator[Declared]:
+        return iter(self._found.values())
+
     def _ask(self, prim: Usd.Prim, authored: tuple[str, ...]) -> Declared:
         applied = tuple(prim.GetAppliedSchemas())
         declared = Declared(
@@ -113,11 +118,6 @@ class Declarations:
             if fallback is not None and not form.complaint(fallback):
                 declared.fallbacks[name] = fallback
         return declared
-
-
-def chosen_by_schema(name: str) -> bool:
-    """Whether the form of a property of this name depends on the prim that has it."""
-    return name in _VECTORS or name in ("extent", "normals")
 
 
 def form_for(prim: Usd.Prim, name: str, type_name: Sdf.ValueTypeName) -> Form | None:

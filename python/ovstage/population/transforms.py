@@ -6,13 +6,16 @@ anew; one without a transform hands on what it is under.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from pxr import Gf, Tf, Usd, UsdGeom, Vt  # type: ignore # usd-core has no stubs
+from pxr import Gf, Tf, Usd, UsdGeom  # type: ignore # usd-core has no stubs
 
-from ovstage.population.forms import BOOL, MATRIX, TOKENS, Names, unpacked
+from ovstage.population.forms import BOOL, MATRIX, TOKENS
 from ovstage.population.source import sentences
 
 if TYPE_CHECKING:
@@ -28,8 +31,13 @@ _OPS = {
     "scale": _VECTORS,
     "orient": (Gf.Quatd, Gf.Quatf, Gf.Quath),
     "transform": (Gf.Matrix4d,),
+    **dict.fromkeys(("rotateX", "rotateY", "rotateZ"), (float,)),
+    **{"rotate" + "".join(axes): _VECTORS for axes in permutations("XYZ")},
 }
 """The ops that are computed here, and the values that they take. USD computes a transform with any other."""
+
+Rows = npt.NDArray[np.int64]
+_NOBODY = np.empty(0, np.int64)
 
 
 class Transforms:
@@ -38,59 +46,65 @@ class Transforms:
     def __init__(self, time: Usd.TimeCode) -> None:
         self._cache = UsdGeom.XformCache(time)
         self._rows: list[int] = []
-        self._moved: list[tuple[int, Usd.Prim]] = []  # those whose matrix is not the identity, by position in _rows
+        self._moved: dict[int, Usd.Prim] = {}  # those whose matrix is not the identity, by row
 
     def add(self, row: int, prim: Usd.Prim, has_order: bool) -> None:
         """Record a prim. Without an authored order of ops its local matrix is the identity."""
         if has_order:
-            self._moved.append((len(self._rows), prim))
+            self._moved[row] = prim
         self._rows.append(row)
 
-    def publish(self, scene: Scene, parents: list[int]) -> None:
+    def publish(self, scene: Scene, parents: Rows) -> None:
         """Make the three columns of a transform, when the columns of ``scene`` are settled."""
         if not self._rows:
             return
         rows = np.array(self._rows)
         local = np.tile(np.eye(4), (len(rows), 1, 1))
         resets = np.zeros(len(rows), bool)
-        rest = self._compute(scene, rows, local, resets)
-        for position, prim in rest:
+        for row in self._compute(scene, rows, local, resets):
+            at = int(np.searchsorted(rows, row))
             try:
-                local[position], resets[position] = self._cache.GetLocalTransformation(prim)
+                local[at], resets[at] = self._cache.GetLocalTransformation(self._moved[row])
             except Tf.ErrorException as error:
                 complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
-                scene.skip(scene.paths[self._rows[position]], "xformOpOrder", complaint)
-        world = world_matrices(np.array(parents), rows, local, resets)
-        for name, form, values in (
-            ("omni:xform", MATRIX, local),
-            ("omni:resetXformStack", BOOL, resets),
-            ("omni:fabric:worldMatrix", MATRIX, world),
-        ):
-            column = scene.column(name, form)
-            column.rows, column.values = self._rows, values
+                scene.skip(scene.paths[row], "xformOpOrder", complaint)
+        world = world_matrices(parents, rows, local, resets)
+        scene.column("omni:xform", MATRIX).put(rows, local)
+        scene.column("omni:resetXformStack", BOOL).put(rows, resets)
+        scene.column("omni:fabric:worldMatrix", MATRIX).put(rows, world)
 
-    def _compute(
-        self, scene: Scene, rows: npt.NDArray[np.int64], local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]
-    ) -> list[tuple[int, Usd.Prim]]:
-        """Fill in what follows from the values that were read, order by order; return what does not."""
-        column = scene.column("xformOpOrder", TOKENS)
-        read = [pair for pair in zip(column.rows, column.values, strict=True) if isinstance(pair[1], Vt.TokenArray)]
-        orders = dict(zip((row for row, _ in read), map(tuple, unpacked(value for _, value in read)), strict=True))
-        groups: dict[tuple[str, ...] | None, list[tuple[int, Usd.Prim]]] = {}
-        for position, prim in self._moved:
-            order = orders.get(self._rows[position])
-            groups.setdefault(order, []).append((position, prim))
+    def _compute(self, scene: Scene, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]) -> list[int]:
+        """Fill in what follows from the values that were read, order by order; return the rows of the others."""
+        left = np.zeros(len(scene.paths), bool)
+        left[list(self._moved)] = True
         values = _OpValues(scene)
-        rest: list[tuple[int, Usd.Prim]] = []
-        for order, members in groups.items():
-            positions = np.array([position for position, _ in members])
-            matrices = None if order is None else values.matrices(order, rows[positions])
-            if order is None or matrices is None:
-                rest.extend(members)
-                continue
-            local[positions] = matrices
-            resets[positions] = order[:1] == (_RESET,)
+        for order, having in _orders(scene):
+            known, matrices = values.matrices(order, having[left[having]])
+            at = np.searchsorted(rows, known)
+            local[at], resets[at] = matrices, order[:1] == (_RESET,)
+            left[known] = False
+        rest: list[int] = np.flatnonzero(left).tolist()
         return rest
+
+
+def _orders(scene: Scene) -> Iterator[tuple[tuple[str, ...], Rows]]:
+    """Each order of ops that prims have, and their rows."""
+    found = scene.column("xformOpOrder", TOKENS).packed
+    if found is None:
+        return
+    rows, packed = found
+    texts = list(scene.names.tokens)
+    tokens, lengths = np.asarray(packed.numbers)[:, 0], np.array(packed.lengths)
+    starts = np.cumsum(lengths) - lengths
+    for length in np.unique(lengths).tolist():
+        having = np.flatnonzero(lengths == length)
+        table = tokens[starts[having, None] + np.arange(length)]
+        by_order = np.lexsort(table.T) if length else np.arange(len(having))
+        table = table[by_order]
+        changes = np.flatnonzero((table[1:] != table[:-1]).any(axis=1)) + 1
+        for members in np.split(by_order, changes):
+            order = tokens[starts[having[members[0]]] :][:length].tolist()
+            yield tuple(texts[token] for token in order), rows[having[members]]
 
 
 class _OpValues:
@@ -101,34 +115,32 @@ class _OpValues:
         for column in scene.columns:
             if column.name.startswith("xformOp:"):
                 self._columns.setdefault(column.name, []).append(column)
-        self._read: dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[Any]] | None] = {}
+        self._read: dict[str, tuple[Rows, npt.NDArray[Any]]] = {}
 
-    def matrices(self, order: tuple[str, ...], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
-        """The local matrices of the prims in ``rows``, which have the same ops; None if USD has to be asked."""
+    def matrices(self, order: tuple[str, ...], rows: Rows) -> tuple[Rows, npt.NDArray[Any]]:
+        """Those of ``rows``, which have the same ops, for which USD need not be asked, and their local matrices."""
+        names = order[1:] if order[:1] == (_RESET,) else order
+        read = [self._of(name) for name in names]
+        for known, _ in read:
+            rows = rows[np.isin(rows, known, assume_unique=True)]
         local = np.tile(np.eye(4), (len(rows), 1, 1))
-        for name in reversed(order[1:] if order[:1] == (_RESET,) else order):
-            if name not in self._read:
-                self._read[name] = self._of(name)
-            read = self._read[name]
-            if read is None:
-                return None
-            known, numbers = read
-            places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
-            if (known[places] != rows).any():
-                return None
-            local = _after(local, name.split(":")[1], numbers[places])
-        return local
+        if not len(rows):  # one of the ops is none that is known here
+            return rows, local
+        for name, (known, numbers) in zip(reversed(names), reversed(read), strict=True):
+            local = _after(local, name.split(":")[1], numbers[np.searchsorted(known, rows)])
+        return rows, local
 
-    def _of(self, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]] | None:
-        """The rows that have an op, ascending, and its numbers as doubles."""
-        accepted = _OPS.get(":".join(name.split(":")[1:2])) if name.startswith("xformOp:") else None
-        columns = self._columns.get(name, [])
-        if accepted is None or not columns or any(not set(map(type, each.values)) <= {*accepted} for each in columns):
-            return None
-        numbers = [np.asarray(each.form.elements(each.values, Names()), np.float64) for each in columns]
-        rows = np.concatenate([np.array(each.rows, np.int64) for each in columns])
-        order = np.argsort(rows, kind="stable")
-        return rows[order], np.concatenate(numbers)[order]
+    def _of(self, name: str) -> tuple[Rows, npt.NDArray[Any]]:
+        """The rows that have an op, ascending, and its numbers as doubles; none if USD has to be asked for it."""
+        if name not in self._read:
+            accepted = _OPS.get(":".join(name.split(":")[1:2]), ()) if name.startswith("xformOp:") else ()
+            columns = self._columns.get(name, [])
+            read = [each.packed for each in columns if each.packed and each.form.accepts[0] in accepted]
+            rows = np.concatenate([_NOBODY, *(rows for rows, _ in read)])
+            numbers = [np.asarray(packed.numbers, np.float64) for _, packed in read]
+            by_row = np.argsort(rows, kind="stable")
+            self._read[name] = rows[by_row], np.concatenate(numbers)[by_row] if numbers else _NOBODY
+        return self._read[name]
 
 
 def _after(local: npt.NDArray[Any], kind: str, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -139,8 +151,33 @@ def _after(local: npt.NDArray[Any], kind: str, numbers: npt.NDArray[Any]) -> npt
     if kind == "scale":
         local[:, :, :3] *= numbers[:, None, :]
         return local
-    product: npt.NDArray[Any] = local @ (numbers.reshape(-1, 4, 4) if kind == "transform" else _rotations(numbers))
-    return product
+    for factor in _factors(kind, numbers):
+        local = local @ factor
+    return local
+
+
+def _factors(kind: str, numbers: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    if kind == "transform":
+        return [numbers.reshape(-1, 4, 4)]
+    if kind == "orient":
+        return [_rotations(numbers)]
+    axes = ["XYZ".index(axis) for axis in kind.removeprefix("rotate")]
+    return [_turns(axis, numbers[:, axis if len(axes) > 1 else 0]) for axis in axes]
+
+
+def _turns(axis: int, degrees: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The matrices of turns about an axis, 0 for x.
+
+    Sine and cosine are those of C: the ones of NumPy may round differently at another place in the array.
+    """
+    radians = np.where(np.isfinite(degrees), degrees, np.nan) * (math.pi / 180)
+    sine, cosine = (np.array([function(angle) for angle in radians.tolist()]) for function in (math.sin, math.cos))
+    first, second = (axis + 1) % 3, (axis + 2) % 3
+    matrices = np.tile(np.eye(4), (len(degrees), 1, 1))
+    matrices[:, first, first] = matrices[:, second, second] = cosine
+    matrices[:, first, second] = sine
+    matrices[:, second, first] = -sine
+    return matrices
 
 
 def _rotations(quaternions: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -167,7 +204,7 @@ def _rotations(quaternions: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def world_matrices(
-    parents: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]
+    parents: Rows, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
     """The world matrix of each prim in ``rows``, which have the matrices ``local`` (n, 4, 4) and the flags ``resets``.
 
@@ -187,7 +224,7 @@ def world_matrices(
     return world[rows]
 
 
-def _levels(parents: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+def _levels(parents: Rows) -> list[Rows]:
     """The rows by their depth."""
     depth = np.zeros(len(parents), np.int64)
     for row, parent in enumerate(parents.tolist()):

@@ -1,0 +1,50 @@
+"""Values become numbers while a scene is read, some thousands at a time: where the cuts fall changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("numpy", reason="numpy is not installed")
+pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
+
+from scenes import contents, usda
+
+from ovstage import PopulationDomain, Stage
+from ovstage.population import open_usd_from_string, reading
+
+BODIES = (
+    'custom token label = "a"\n    custom token[] labels = ["a", "b"]',
+    'custom double label = 2\n    custom token[] labels = []\n    custom string note = "said"',
+    "float3[] extent = [(0, 0, 0), (1, 1, 1)]\n    float[] widths = [1, 2, 3]",
+    "float3[] extent = [(0, 0, 0)]\n    float[] widths = []",
+    "rel friend = [</P0>, </P1>]\n    custom asset file = @a.png@\n    custom timecode[] times = [1, 2]",
+    "custom float x = 3\n    custom float y.connect = </P0.x>\n    custom float y = 1",
+    'double3 xformOp:translate = (1, 2, 3)\n    uniform token[] xformOpOrder = ["xformOp:translate"]',
+    'float xformOp:rotateY = 30\n    uniform token[] xformOpOrder = ["!resetXformStack!", "xformOp:rotateY"]',
+    "custom opaque nothing",
+    "double size = 2\n    token visibility = None",
+)
+SCHEMAS = ('prepend apiSchemas = ["PhysicsRigidBodyAPI", "UnknownAPI"]', "", "")
+SCENE = usda(
+    *(
+        f'def {("Cube", "Points", "Xform", "")[number % 4]} "P{number}" (\n    customData = {{ int n = {number} }}\n'
+        f"    {SCHEMAS[number % 3]}\n)"
+        f"\n{{\n    {BODIES[number % len(BODIES)]}\n}}\n"
+        for number in range(60)
+    )
+)
+
+
+@pytest.mark.parametrize(("every", "least"), [(1, 1), (2, 1), (7, 2), (25, 3), (59, 1)])
+def test_cuts_change_nothing(monkeypatch: pytest.MonkeyPatch, every: int, least: int) -> None:
+    with Stage() as whole, Stage() as cut:
+        expected = open_usd_from_string(whole, SCENE, domains=PopulationDomain.ALL)
+        monkeypatch.setattr(reading, "_PACK_EVERY", every)
+        monkeypatch.setattr(reading, "_PACK_LEAST", least)
+        report = open_usd_from_string(cut, SCENE, domains=PopulationDomain.ALL)
+        for stage in (whole, cut):
+            stage.advance_write_floor(1).wait()
+        assert contents(cut, 1) == contents(whole, 1)
+        assert sorted(map(str, report.skipped)) == sorted(map(str, expected.skipped))
+        assert any("does not fit" in str(skipped) for skipped in report.skipped)
+        assert (report.columns, report.values, report.bytes) == (expected.columns, expected.values, expected.bytes)
