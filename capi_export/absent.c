@@ -11,7 +11,9 @@
 static const char NO_USD[] =
     "is not supported: this library does not read USD; load scenes with the Python package, "
     "ovstage.population";
-static const char NO_EXPORT[] = "is not supported: this library does not write USD";
+static const char NO_EXPORT[] =
+    "is not supported: this library does not write USD; export with the Python package, "
+    "ovstage.population";
 
 static ovstage_api_status_t refuse(ovstage_instance_t* instance, const char* symbol, const char* why) {
   ovstage_api_status_t status = ov_enter_instance(instance, symbol);
@@ -126,7 +128,8 @@ static ovstage_api_status_t refuse_wait(ovstage_instance_t* stage, const char* s
   ovstage_api_status_t status = ov_enter_instance(stage, symbol);
   if (status != OVSTAGE_OK) return remember(status);
   status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT,
-                   "%s: op_id %" PRIu64 " was never issued: this library accepts no USD calls", symbol, op_id);
+                   "%s: op_id %" PRIu64 " was never issued: USD calls are in the Python package, ovstage.population",
+                   symbol, op_id);
   return remember(ov_leave(stage->context, symbol, status));
 }
 

@@ -632,11 +632,12 @@ static void check_absent_stage_functions(void) {
   close_scene(&s);
 }
 
-/* Population has a last error of its own, and its texts are in the common one too. */
-#define CHECK_NO_POPULATION(call, symbol)                         \
-  do {                                                            \
-    CHECK_ABSENT(call, symbol);                                   \
-    CHECK(contains(ovstage_population_get_last_error(), symbol)); \
+/* Population has a last error of its own, and its texts are in the common one too. They say where USD is. */
+#define CHECK_NO_POPULATION(call, symbol)                                                         \
+  do {                                                                                            \
+    CHECK_ABSENT(call, symbol " is not supported");                                               \
+    CHECK(contains(ovstage_population_get_last_error(), symbol " is not supported"));             \
+    CHECK(contains(ovstage_get_last_error(), "with the Python package, ovstage.population"));     \
   } while (0)
 
 static void check_absent_population(void) {

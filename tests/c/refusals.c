@@ -354,7 +354,7 @@ static void absent(const scene* s) {
   ovstage_population_op_wait_result_t result;
   SAYS(ovstage_population_register_usd_schemas(&nothing, 1), "paths[0] is empty, expected a plugInfo.json or its folder");
   SAYS(ovstage_population_wait_op(s->stage, 3, 0, &result),
-       "ovstage_population_wait_op: op_id 3 was never issued: this library accepts no USD calls");
+       "ovstage_population_wait_op: op_id 3 was never issued: USD calls are in the Python package, ovstage.population");
 }
 
 /* ---- The log ----------------------------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * ovstage_population_export.h - write a stage's values into USD files. Not included by ovstage.h.
  *
  * Not built into the C library in this version: descriptions are filled in, but each call that would export answers
- * NOT_SUPPORTED, with a text that names it in ovstage_population_get_last_error() and ovstage_get_last_error(). What
- * follows describes the interface as clients are compiled against it.
+ * NOT_SUPPORTED, with a text that names it in ovstage_population_get_last_error() and ovstage_get_last_error(). Stages
+ * are exported by the Python package. What follows describes the interface as clients are compiled against it.
  *
  * An export chooses prims and properties by predicates, and says by rules what becomes of them. It goes into a
  * destination, a USD layer in memory, which reaches a file only when it is saved. Prim predicates may use NONE, ALL,
