@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import Future
 from itertools import count
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ovstage import guard, leak
 from ovstage.errors import ErrorCode, OvstageError
@@ -16,7 +16,7 @@ from ovstage.population.export.operation import (
     ExportOperation,
     named,
 )
-from ovstage.population.export.rules import ExportDestinationMode
+from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, takes_options
 from ovstage.population.export.storage import Storage, claim, free, require_usd
 
 if TYPE_CHECKING:
@@ -90,11 +90,13 @@ class ExportDestination:
         """Whether it takes nothing any more."""
         return self._closed
 
-    def export(self, ordinal: int, **options: Any) -> Report:
+    @takes_options
+    def export(self, ordinal: int, **options: Unpack[ExportOptions]) -> Report:
         """Add to the layer; the options are those of ``export_to_usd_file``. A failure leaves the layer as it was."""
         return export_to_destination(self._stage, self, ordinal, **options)
 
-    def export_async(self, ordinal: int, **options: Any) -> ExportOperation:
+    @takes_options
+    def export_async(self, ordinal: int, **options: Unpack[ExportOptions]) -> ExportOperation:
         """``export`` on a thread of its own."""
         return export_to_destination_async(self._stage, self, ordinal, **options)
 
@@ -181,7 +183,10 @@ def create_export_destination_async(
     return ExportDestination.create_async(stage, identifier, mode)
 
 
-def export_to_destination(stage: Stage, destination: ExportDestination, ordinal: int, **options: Any) -> Report:
+@takes_options
+def export_to_destination(
+    stage: Stage, destination: ExportDestination, ordinal: int, **options: Unpack[ExportOptions]
+) -> Report:
     """Add to a destination of this stage what ``export_to_usd_file`` would write with the same options."""
     _require_own(stage, destination)
     judged = rules.options(ordinal, options)
@@ -189,8 +194,9 @@ def export_to_destination(stage: Stage, destination: ExportDestination, ordinal:
     return report
 
 
+@takes_options
 def export_to_destination_async(
-    stage: Stage, destination: ExportDestination, ordinal: int, **options: Any
+    stage: Stage, destination: ExportDestination, ordinal: int, **options: Unpack[ExportOptions]
 ) -> ExportOperation:
     """``export_to_destination`` on a thread of its own."""
     _require_own(stage, destination)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from ovstage.population.export import rules
 from ovstage.population.export.operation import ExportOperation, named
-from ovstage.population.export.rules import ExportDestinationMode, Options
+from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, Options, takes_options
 from ovstage.population.export.storage import Storage, claim, free, require_usd
 
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ __all__ = ["export_to_usd_file", "export_to_usd_file_async"]
 Report = dict[str, int]
 
 
-def export_to_usd_file(stage: Stage, identifier: str | os.PathLike[str], ordinal: int, **options: Any) -> Report:
+@takes_options
+def export_to_usd_file(
+    stage: Stage, identifier: str | os.PathLike[str], ordinal: int, **options: Unpack[ExportOptions]
+) -> Report:
     """Write what the stage holds at its write floor, which ``ordinal`` must be, into a USD file, replacing an old one.
 
     ``attribute_rules`` say which columns to write and how: a plain string is a name; a dict has the keys ``path``,
@@ -38,8 +41,9 @@ def export_to_usd_file(stage: Stage, identifier: str | os.PathLike[str], ordinal
     return report
 
 
+@takes_options
 def export_to_usd_file_async(
-    stage: Stage, identifier: str | os.PathLike[str], ordinal: int, **options: Any
+    stage: Stage, identifier: str | os.PathLike[str], ordinal: int, **options: Unpack[ExportOptions]
 ) -> ExportOperation:
     """``export_to_usd_file`` on a thread of its own."""
     judged = rules.options(ordinal, options)

@@ -6,10 +6,11 @@ unknown ones are ignored. Everything here is plain data and needs no USD.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Any, TypeVar, get_type_hints
+from inspect import Parameter, signature
+from typing import Any, TypedDict, TypeVar, get_type_hints
 
 from ovstage import guard
 from ovstage.errors import ErrorCode, OvstageError
@@ -19,6 +20,7 @@ __all__ = [
     "ApiSchemaRule",
     "AttributeRule",
     "ExportDestinationMode",
+    "ExportOptions",
     "ExportProjection",
     "LayerMode",
     "MetadataKind",
@@ -35,6 +37,7 @@ __all__ = [
     "TransformPolicy",
     "UnknownMetadataPolicy",
     "options",
+    "takes_options",
 ]
 
 MOST_RULES = 4096
@@ -226,7 +229,27 @@ class Options:
     metadata_rules: tuple[MetadataRule, ...] = field(default=())
 
 
+class ExportOptions(TypedDict, total=False):
+    """The same as keywords, as a caller may give them."""
+
+    since_ordinal: int
+    selection: Selection | int
+    layer_mode: LayerMode | int
+    transform_policy: TransformPolicy | int
+    unknown_metadata_policy: UnknownMetadataPolicy | int
+    source_api_schema_policy: SourceApiSchemaPolicy | int
+    projection: ExportProjection | int
+    prim_predicate: PrimPredicate | None
+    property_predicate: PropertyPredicate | None
+    prim_rules: Iterable[PrimRule | Mapping[str, Any]] | None
+    api_schema_rules: Iterable[ApiSchemaRule | Mapping[str, Any]] | None
+    attribute_rules: Iterable[AttributeRule | Mapping[str, Any] | str] | None
+    property_rules: Iterable[PropertyRule | Mapping[str, Any]] | None
+    metadata_rules: Iterable[MetadataRule | Mapping[str, Any]] | None
+
+
 Kind = TypeVar("Kind", bound=Rule)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _TABLES = {
     "prim_rules": PrimRule,
@@ -235,6 +258,19 @@ _TABLES = {
     "property_rules": PropertyRule,
     "metadata_rules": MetadataRule,
 }
+
+
+def takes_options(call: Function) -> Function:
+    """Let the signature of a call show the options that its ``**options`` stands for, with their defaults."""
+    shown = signature(call)
+    own = [each for each in shown.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    defaults = Options()
+    accepted = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=kind.__forward_arg__)
+        for name, kind in ExportOptions.__annotations__.items()
+    ]
+    call.__signature__ = shown.replace(parameters=[*own, *accepted])  # type: ignore[attr-defined]
+    return call
 
 
 def options(ordinal: object, given: Mapping[str, Any]) -> Options:

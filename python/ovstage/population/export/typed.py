@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovstage import guard
 from ovstage.population.export.operation import ExportOperation
 from ovstage.population.export.rules import (
+    ExportOptions,
     ExportProjection,
     LayerMode,
     MetadataKind,
@@ -18,6 +19,7 @@ from ovstage.population.export.rules import (
     TransformPolicy,
     UnknownMetadataPolicy,
 )
+from ovstage.population.predicates import PrimPredicate, PropertyPredicate
 
 if TYPE_CHECKING:
     from ovstage.stage import Stage
@@ -30,7 +32,16 @@ _UNITS = ("metersPerUnit", "upAxis", "kilogramsPerUnit", "timeCodesPerSecond")
 
 
 def export_typed_hierarchy_to_usd_file(
-    stage: Stage, identifier: str | os.PathLike[str], root_path: str, ordinal: int, **options: Any
+    stage: Stage,
+    identifier: str | os.PathLike[str],
+    root_path: str,
+    ordinal: int,
+    *,
+    prim_predicate: PrimPredicate | None = None,
+    property_predicate: PropertyPredicate | None = None,
+    include_custom_namespaces: Sequence[str] | None = None,
+    transform_policy: TransformPolicy | int = TransformPolicy.USD_XFORM_OP,
+    unknown_metadata_policy: UnknownMetadataPolicy | int = UnknownMetadataPolicy.DROP,
 ) -> Report:
     """Define the prims at and below ``root_path`` with their types, recorded schemas, and what these declare.
 
@@ -41,18 +52,41 @@ def export_typed_hierarchy_to_usd_file(
     """
     from ovstage import population
 
-    judged = _typed_options(root_path, **options)
+    judged = _typed_options(
+        root_path,
+        prim_predicate=prim_predicate,
+        property_predicate=property_predicate,
+        include_custom_namespaces=include_custom_namespaces,
+        transform_policy=transform_policy,
+        unknown_metadata_policy=unknown_metadata_policy,
+    )
     done: Report = population.export_to_usd_file(stage, identifier, ordinal, **judged)
     return done
 
 
 def export_typed_hierarchy_to_usd_file_async(
-    stage: Stage, identifier: str | os.PathLike[str], root_path: str, ordinal: int, **options: Any
+    stage: Stage,
+    identifier: str | os.PathLike[str],
+    root_path: str,
+    ordinal: int,
+    *,
+    prim_predicate: PrimPredicate | None = None,
+    property_predicate: PropertyPredicate | None = None,
+    include_custom_namespaces: Sequence[str] | None = None,
+    transform_policy: TransformPolicy | int = TransformPolicy.USD_XFORM_OP,
+    unknown_metadata_policy: UnknownMetadataPolicy | int = UnknownMetadataPolicy.DROP,
 ) -> ExportOperation:
     """``export_typed_hierarchy_to_usd_file`` on a thread of its own."""
     from ovstage import population
 
-    judged = _typed_options(root_path, **options)
+    judged = _typed_options(
+        root_path,
+        prim_predicate=prim_predicate,
+        property_predicate=property_predicate,
+        include_custom_namespaces=include_custom_namespaces,
+        transform_policy=transform_policy,
+        unknown_metadata_policy=unknown_metadata_policy,
+    )
     started: ExportOperation = population.export_to_usd_file_async(stage, identifier, ordinal, **judged)
     return started
 
@@ -60,14 +94,12 @@ def export_typed_hierarchy_to_usd_file_async(
 def _typed_options(
     root_path: str,
     *,
-    prim_predicate: Any = None,
-    property_predicate: Any = None,
-    include_custom_namespaces: Sequence[str] | None = None,
-    transform_policy: TransformPolicy | int = TransformPolicy.USD_XFORM_OP,
-    unknown_metadata_policy: UnknownMetadataPolicy | int = UnknownMetadataPolicy.DROP,
-) -> dict[str, Any]:
-    from ovstage.population import PrimPredicate
-
+    prim_predicate: PrimPredicate | None,
+    property_predicate: PropertyPredicate | None,
+    include_custom_namespaces: Sequence[str] | None,
+    transform_policy: TransformPolicy | int,
+    unknown_metadata_policy: UnknownMetadataPolicy | int,
+) -> ExportOptions:
     if not guard.string(root_path, "root_path").startswith("/"):
         raise ValueError(f"root_path must be absolute, got {root_path!r}")
     below = PrimPredicate.is_under_path(root_path)
