@@ -7,10 +7,14 @@ Arguments are judged before anything is changed or consumed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from operator import index
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from ovstage.stage import Stage
 
 __all__ = ["OVSTAGE_TIMEOUT_INFINITE", "TIMEOUT_INFINITE"]
 
@@ -90,6 +94,28 @@ def string(value: object, name: str) -> str:
                 f"{name} must be text that UTF-8 can express, got {value!a}, which has a lone surrogate"
             ) from None
     return value
+
+
+def stage(value: object) -> Stage:
+    """A stage, for the functions that take one as their first argument."""
+    from ovstage.stage import Stage
+
+    if not isinstance(value, Stage):
+        raise TypeError(f"stage must be an ovstage.Stage, got {_shown(value)}")
+    return value
+
+
+def path(value: object, name: str) -> str:
+    """The name of a file: a string, or what stands for one."""
+    try:
+        text = os.fspath(value)  # type: ignore[call-overload]
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a str or an os.PathLike of str, got {_shown(value)}")
+    if "\0" in text:
+        raise ValueError(f"{name} must be the name of a file, which has no NUL in it, got {text!r}")
+    return string(text, name)
 
 
 def entries(values: Iterable[Item], name: str, expected: str) -> list[Item]:

@@ -30,7 +30,7 @@ def available() -> bool:
 
 def get_prototype_roots(stage: Stage) -> list[str]:
     """The root paths of all prototypes that have an instance, in no order."""
-    return _texts(stage, stage._prototype_roots())
+    return _texts(stage, guard.stage(stage)._prototype_roots())
 
 
 def get_prototype_root(stage: Stage, instance_root: str) -> str:
@@ -38,13 +38,13 @@ def get_prototype_root(stage: Stage, instance_root: str) -> str:
 
     Raises ``OvstageError`` with ``NOT_FOUND`` for a prim that is not the root of an instance, as those inside are not.
     """
-    (instance,) = stage._intern_paths((guard.string(instance_root, "instance_root"),))
+    (instance,) = guard.stage(stage)._intern_paths((guard.string(instance_root, "instance_root"),))
     return stage._path_strings((stage._prototype_root(instance),))[0]
 
 
 def get_instance_roots(stage: Stage, prototype_root: str) -> list[str]:
     """The root paths of the instances of a prototype, in no order; of none for any other path."""
-    (prototype,) = stage._intern_paths((guard.string(prototype_root, "prototype_root"),))
+    (prototype,) = guard.stage(stage)._intern_paths((guard.string(prototype_root, "prototype_root"),))
     return _texts(stage, stage._instance_roots(prototype))
 
 
@@ -55,6 +55,7 @@ def mark(stage: Stage, prototypes: Mapping[str, str], ordinal: int) -> Operation
     """
     import numpy as np
 
+    guard.stage(stage)
     if not isinstance(prototypes, Mapping):
         raise TypeError(f"prototypes must map instance roots to prototype roots, got {prototypes!r}")
     for instance, prototype in prototypes.items():

@@ -137,6 +137,7 @@ class Operation:
     def __init__(
         self, stage: Stage, status: int, op_id: int, *, value: Any = True, keepalive: object = None, name: str = ""
     ) -> None:
+        guard.stage(stage)
         self.status = guard.integer(status, "status")
         self.op_id = guard.uint64(op_id, "op_id")
         self._stage = stage

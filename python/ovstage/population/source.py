@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from pxr import Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
+from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
 
@@ -196,11 +196,17 @@ def _layer(path: str) -> Sdf.Layer:
             raise _Refused("it is a directory")
         if not os.access(path, os.R_OK):
             raise _Refused("it may not be read by this user")
+        if not Sdf.FileFormat.FindByExtension(path):
+            raise _Refused("its extension says no USD format: USD reads .usd, .usda, .usdc and .usdz")
+        if not os.path.getsize(path):
+            raise _Refused("it is empty")
         path = os.path.abspath(path)
     known = Sdf.Layer.Find(path)
     if known and not known.dirty:
         known.Reload()  # the file may have changed since somebody opened it; edits of somebody are not thrown away
     layer = Sdf.Layer.FindOrOpen(path)
+    if not layer and _URI.match(path) and not Ar.GetResolver().Resolve(path):
+        raise _Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
     if not layer:
         raise _Refused("USD finds no format that it knows in it; it may be damaged")
     return layer
@@ -231,5 +237,12 @@ def is_prim_path(text: str) -> bool:
 
 def sentences(diagnostics: Iterable[Tf.DiagnosticBase]) -> list[str]:
     """What USD says, each on one line."""
-    told = (_ADDRESS.sub("", " ".join(entry.commentary.split())) for entry in diagnostics)
+    told = (_ADDRESS.sub("", " ".join(_commentary(entry).split())) for entry in diagnostics)
     return [_GRAMMAR.sub("does not parse", text) for text in told]
+
+
+def _commentary(entry: Tf.DiagnosticBase) -> str:
+    try:
+        return str(entry.commentary)
+    except UnicodeDecodeError:  # it quotes the file
+        return "it has bytes that are not UTF-8 text"

@@ -197,22 +197,22 @@ def add_usd_reference(stage: Stage, ref_file_path: Path, target_path: str) -> in
     An existing prim gets the reference added, a new one is defined, ``/`` merges the top-level prims of the file. Only
     the scene is edited: the stage follows with ``apply_usd_changes``.
     """
-    return _add("add_usd_reference", stage, _file(ref_file_path), target_path).run()
+    return _add("add_usd_reference", stage, _file(ref_file_path, "ref_file_path"), target_path).run()
 
 
 def add_usd_reference_async(stage: Stage, ref_file_path: Path, target_path: str) -> Operation:
     """``add_usd_reference``; ``wait()`` returns the handle."""
-    return _add("add_usd_reference", stage, _file(ref_file_path), target_path).start()
+    return _add("add_usd_reference", stage, _file(ref_file_path, "ref_file_path"), target_path).start()
 
 
 def add_usd_reference_from_string(stage: Stage, ref_str: str, target_path: str) -> int:
     """``add_usd_reference`` with the text of a USDA layer."""
-    return _add("add_usd_reference_from_string", stage, _text(ref_str), target_path).run()
+    return _add("add_usd_reference_from_string", stage, _text(ref_str, "ref_str"), target_path).run()
 
 
 def add_usd_reference_from_string_async(stage: Stage, ref_str: str, target_path: str) -> Operation:
     """``add_usd_reference_from_string``; ``wait()`` returns the handle."""
-    return _add("add_usd_reference_from_string", stage, _text(ref_str), target_path).start()
+    return _add("add_usd_reference_from_string", stage, _text(ref_str, "ref_str"), target_path).start()
 
 
 def remove_usd(stage: Stage, handle: int) -> None:
@@ -292,7 +292,8 @@ def register_usd_schemas(paths: str | bytes | os.PathLike[str] | Iterable[str | 
     """
     if isinstance(paths, (str, bytes, os.PathLike)):
         paths = [paths]
-    texts = [os.fsdecode(path) for path in guard.entries(paths, "paths", "a list of paths")]
+    entries = enumerate(guard.entries(paths, "paths", "a list of paths"))
+    texts = [os.fsdecode(path) if isinstance(path, bytes) else guard.path(path, f"paths[{at}]") for at, path in entries]
     if not all(texts):
         text = f"paths[{texts.index('')}] is empty; pass the path of a plugInfo.json"
         raise OvstageError(ErrorCode.INVALID_ARGUMENT, text)
@@ -330,6 +331,7 @@ def _found(module: str) -> bool:
 
 def _call(name: str, stage: Stage, work: Callable[[Session, Job], Result]) -> Call[Result]:
     """A call that needs a scene."""
+    guard.stage(stage)
     _require(name)
     from ovstage.population.session import never_opened, session
 
@@ -348,7 +350,9 @@ def _open(
     descs: tuple[Desc, ...],
     progress: Progress | None,
 ) -> Call[Report]:
+    guard.stage(stage)
     seconds, ordinal = _seconds(time_code), guard.ordinal(ordinal)
+    _require_callable(progress)
     _require(name)
     from ovstage.population.scope import Scope
     from ovstage.population.session import session
@@ -394,6 +398,7 @@ def _edit(name: str, stage: Stage, change: Callable[[Source], None]) -> Call[Non
 
 def _apply(stage: Stage, ordinal: int, progress: Progress | None) -> Call[Report]:
     ordinal = guard.ordinal(ordinal)
+    _require_callable(progress)
     return _call("apply_usd_changes", stage, lambda session, job: session.apply(stage, job, ordinal, progress))
 
 
@@ -405,15 +410,17 @@ def _retime(stage: Stage, ordinal: int, time_code: float) -> Call[Report]:
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
-def _file(path: Path) -> tuple[str, str]:
-    text = os.fspath(path)
-    if not isinstance(text, str):
-        raise TypeError(f"path must be str or os.PathLike[str], not {type(text).__name__}")
-    return "file", text
+def _file(path: Path, name: str = "path") -> tuple[str, str]:
+    return "file", guard.path(path, name)
 
 
-def _text(usda: str) -> tuple[str, str]:
-    return "text", guard.string(usda, "usda")
+def _text(usda: str, name: str = "usda") -> tuple[str, str]:
+    return "text", guard.string(usda, name)
+
+
+def _require_callable(progress: object) -> None:
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function of (done, total, label) or None, got {progress!r}")
 
 
 def _seconds(time_code: float) -> float:

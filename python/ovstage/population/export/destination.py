@@ -46,7 +46,7 @@ class ExportDestination:
         self.identifier = str(identifier)
         self.handle = next(self._handles)
         self._closed = True  # until the identifier is claimed: a refused one has nothing to give back
-        self._stage = stage
+        self._stage = guard.stage(stage)
         self._mode = guard.member(mode, ExportDestinationMode, "mode")
         self._storage: Storage | None = None
         self._pending: Future[Any] | None = None
@@ -212,6 +212,6 @@ def export_to_destination_async(
 def _require_own(stage: Stage, destination: ExportDestination) -> None:
     if not isinstance(destination, ExportDestination):
         raise TypeError(f"destination must be an ExportDestination, got {destination!r}")
-    if destination._stage is not stage:
+    if destination._stage is not guard.stage(stage):
         raise ValueError("the ExportDestination belongs to another Stage")
     destination._live()

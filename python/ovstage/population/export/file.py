@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
+from ovstage import guard
 from ovstage.population.export import rules
 from ovstage.population.export.operation import ExportOperation, named
 from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, Options, takes_options
@@ -37,6 +38,7 @@ def export_to_usd_file(
     the write floor, a required rule without effect, a file that cannot be written.
     """
     judged = rules.options(ordinal, options)
+    guard.stage(stage)
     report: Report = named("export_to_usd_file", _one_shot(stage, str(identifier), judged))
     return report
 
@@ -47,6 +49,7 @@ def export_to_usd_file_async(
 ) -> ExportOperation:
     """``export_to_usd_file`` on a thread of its own."""
     judged = rules.options(ordinal, options)
+    guard.stage(stage)
     return ExportOperation(stage, name="export_to_usd_file", work=_one_shot(stage, str(identifier), judged))
 
 

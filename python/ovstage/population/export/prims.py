@@ -51,5 +51,11 @@ def _define(draft: Draft, path: str, types: dict[str, str]) -> None:
             known = draft.by_path.get(str(each))
             spec.specifier = Sdf.SpecifierDef
             name = types.get(str(each), known.usd_type if known else "")
+            if name and not Sdf.Path.IsValidIdentifier(name):
+                raise failure(
+                    ErrorCode.INVALID_ARGUMENT,
+                    f"USD takes no type of the name {name!r}, which is that of {each}: give another one with a prim "
+                    "rule",
+                )
             if name:
                 spec.typeName = name

@@ -303,6 +303,8 @@ def _predicate(value: object, name: str) -> object:
 
 
 def _rules(kind: type[Kind], given: Iterable[Any] | None, name: str) -> tuple[Kind, ...]:
+    if isinstance(given, Mapping):
+        raise TypeError(f"{name} must be a list of rules, got a single one; write [{given!r}]")
     items = [] if given is None else guard.entries(given, name, "a list of rules")
     if len(items) > MOST_RULES:
         raise OvstageError(ErrorCode.INVALID_ARGUMENT, f"{name} has {len(items)} rules, the most is {MOST_RULES}")

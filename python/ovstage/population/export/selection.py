@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from ovstage.errors import ErrorCode, OvstageError
 if TYPE_CHECKING:
     from ovstage.population.export.holdings import Prim
 
-__all__ = ["definition", "prim_test", "property_test"]
+__all__ = ["definition", "is_schema", "is_type", "leaves_open", "prim_test", "property_test"]
 
+_PATH = re.compile(r"/|(/[^/]+)+")  # more than USD takes: a stage may have such prims, and an export leave them out
 _INSTANCE = re.escape("__INSTANCE_NAME__")
 
 
@@ -37,12 +38,23 @@ def prim_test(predicate: Any) -> Callable[[Prim], bool]:
         return lambda prim: not set(strings).isdisjoint(prim.schemas)
     if kind == "HAS_APPLIED_SCHEMA_IN_NAMESPACE":
         return lambda prim: any(_in_namespace(schema, name, itself=True) for schema in prim.schemas for name in strings)
+    if kind in ("HAS_PATH", "IS_UNDER_PATH"):
+        _require_paths(kind, strings)
     if kind == "HAS_PATH":
         return lambda prim: prim.path in strings
     if kind == "IS_UNDER_PATH":
         roots = tuple(path.rstrip("/") + "/" for path in strings)
         return lambda prim: prim.path in strings or prim.path.startswith(roots)
     raise _refusal("prim", kind)
+
+
+def _require_paths(kind: str, paths: Iterable[str]) -> None:
+    for path in paths:
+        if not _PATH.fullmatch(path):
+            raise OvstageError(
+                ErrorCode.INVALID_ARGUMENT,
+                f"PrimPredicate.{kind}({path!r}) is about no prim; pass '/' or an absolute path like '/World/A'",
+            )
 
 
 def property_test(predicate: Any) -> Callable[[str, bool], bool]:

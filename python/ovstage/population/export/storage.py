@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ovstage import guard
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.export.rules import ExportDestinationMode, Options
 
@@ -50,6 +51,7 @@ def canonical(identifier: str) -> str:
 
 def claim(identifier: str, owner: object) -> None:
     """Reserve an identifier; ``OvstageError`` when somebody writes there or its format is not USD."""
+    guard.path(identifier, "identifier")
     if not identifier.lower().endswith(_FORMATS):
         raise OvstageError(
             ErrorCode.INVALID_ARGUMENT,
@@ -113,12 +115,12 @@ class Storage:
         if not path.parent.is_dir():
             raise OvstageError(ErrorCode.NOT_FOUND, f"{what}: there is no directory {str(path.parent)!r}")
         unique = f"{os.getpid()}-{threading.get_ident()}-{next(self._numbers)}"
-        whole = path.with_name(f".{path.stem}.{unique}{path.suffix}")
+        whole = path.with_name(f".{unique}{path.suffix}")  # short: the name of the file may be as long as names can be
         try:
             _told(lambda: self._layer.Export(str(whole)), what)
             os.replace(whole, path)
         except OSError as error:
-            raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error}") from None
+            raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error.strerror}") from None
         finally:
             whole.unlink(missing_ok=True)
 
