@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,14 @@ def scene(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def default_sigint() -> Iterator[None]:
+    """Ctrl-C is an exception, whatever the shell left."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 class Watched:
     """A lock that tells when somebody wants it."""
 
@@ -39,16 +49,10 @@ class Watched:
         self._wanted = wanted
         self.release = self._lock.release
 
-    def acquire(self, blocking: bool = True) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         if blocking:
             self._wanted.set()
-        return self._lock.acquire(blocking)
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+        return self._lock.acquire(blocking, timeout)
 
 
 def test_a_file_is_not_read_again_while_another_stage_reads_it(
@@ -76,6 +80,30 @@ def test_a_file_is_not_read_again_while_another_stage_reads_it(
         report = population.open_usd(stage, scene, progress=reading)
         assert list(report.paths) == ["/", "/World", "/World/Cube"]
         assert list(others[0].wait().paths) == ["/", "/Planet", "/Planet/Cube"]
+
+
+def test_ctrl_c_ends_the_wait_for_another_stage(
+    stage: Stage, scene: Path, monkeypatch: pytest.MonkeyPatch, default_sigint: None
+) -> None:
+    wanted, reading, ended = threading.Event(), threading.Event(), threading.Event()
+    monkeypatch.setattr(source, "_alone", Watched(wanted))
+
+    def hold(done: int, total: int, label: str) -> None:
+        if label == "reading prims" and not reading.is_set():
+            wanted.clear()
+            reading.set()
+            wanted.wait()
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            assert ended.wait(60)
+
+    with Stage("first") as first:
+        holding = population.open_usd_async(first, scene, progress=hold)
+        reading.wait()
+        with pytest.raises(KeyboardInterrupt):
+            population.open_usd(stage, scene)
+        ended.set()
+        assert len(holding.wait().paths) == 3
+    assert population.open_usd(stage, scene).values > 0
 
 
 def test_a_scene_that_is_dropped_while_another_is_read_goes_afterwards(stage: Stage, scene: Path) -> None:

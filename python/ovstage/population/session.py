@@ -58,7 +58,7 @@ class Session:
         self._require_ordinal(stage, job.name, ordinal)
         clock = _Clock(job, progress)
         clock.step(0, 1, "composing scene")
-        with listening() as heard:
+        with listening(job.check) as heard:
             source = compose()
         source.seconds = seconds
         clock.step(1, 1, "composing scene")
@@ -88,7 +88,7 @@ class Session:
     def reset(self, job: Job) -> None:
         """Empty the scene; what it published goes with the next apply."""
         source, _ = self._scene(job.name)
-        with listening():
+        with listening(job.check):
             empty = Source.empty()
         empty.seconds = source.seconds
         self._source = empty
@@ -96,7 +96,7 @@ class Session:
     def edit(self, job: Job, change: Callable[[Source], None]) -> None:
         """Change the scene; the stage follows with the next apply."""
         source, _ = self._scene(job.name)
-        with listening():
+        with listening(job.check):
             change(source)
 
     # --- questions ---
@@ -141,7 +141,7 @@ class Session:
     ) -> Report:
         pending, source.changed = source.changed, False  # what changes while it is read is for the next time
         try:
-            with listening() as heard, refusing("cannot read the scene"), paused():
+            with listening(clock.check) as heard, refusing("cannot read the scene"), paused():
                 scene = gather(source.stage, source.time, scope, clock.step)
                 clock.lap("read")
                 snapshot = Snapshot.of(stage, scene)
@@ -173,13 +173,13 @@ class _Clock:
 
     def __init__(self, job: Job, progress: Progress | None) -> None:
         self.seconds: dict[str, float] = {}
-        self._job = job
+        self.check = job.check
         self._progress = progress
         self._started = time.perf_counter()
 
     def step(self, done: int, total: int, label: str) -> None:
         """Tell how far it is; ends the call here if it is not wanted any more."""
-        self._job.check()
+        self.check()
         if self._progress is not None:
             self._progress(done, total, label)
 

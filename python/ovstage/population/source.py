@@ -12,11 +12,12 @@ import re
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
 
+from ovstage.awaiting import SLICE
 from ovstage.errors import ErrorCode, OvstageError
 
 __all__ = ["Source", "is_prim_path", "listening", "refusing", "sentences"]
@@ -137,24 +138,28 @@ _dropped: deque[dict[str, object]] = deque()
 
 
 @contextmanager
-def listening() -> Iterator[list[str]]:
+def listening(check: Callable[[], None]) -> Iterator[list[str]]:
     """Have USD alone; keep what it says off the terminal and collect it, without repetitions.
+
+    ``check`` is asked now and then while somebody else has USD, and ends the wait with an exception.
 
     USD reports through a process-wide list of delegates and prints to stderr when there is none.
     """
     heard: list[str] = []
+    while not _alone.acquire(timeout=SLICE):
+        check()
     try:
-        with _alone:
-            delegate = UsdUtils.CoalescingDiagnosticDelegate()
-            try:
-                yield heard
-            except BaseException as error:
-                traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the scene
-                raise
-            finally:
-                heard.extend(dict.fromkeys(sentences(delegate.TakeUncoalescedDiagnostics())))
-                del delegate
+        delegate = UsdUtils.CoalescingDiagnosticDelegate()
+        try:
+            yield heard
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the scene
+            raise
+        finally:
+            heard.extend(dict.fromkeys(sentences(delegate.TakeUncoalescedDiagnostics())))
+            del delegate
     finally:
+        _alone.release()
         _let_go()
 
 
