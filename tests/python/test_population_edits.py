@@ -335,6 +335,34 @@ def readable(found: dict) -> dict:
     }
 
 
+def test_only_prims_that_were_edited_are_read_again(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "scene.usda"
+    frames = "".join(
+        f'    def Xform "F{number}"\n    {{\n        def Cube "C"\n        {{\n        }}\n    }}\n'
+        for number in range(50)
+    )
+    path.write_text(usda(f'def Xform "World"\n{{\n{frames}}}\n'))
+    population.open_usd(stage, path)
+    scene = Usd.Stage.Open(str(path))
+
+    def read_again(ordinal: int) -> tuple[int, int]:
+        totals = []
+        report = population.apply_usd_changes(stage, ordinal, progress=lambda done, total, label: totals.append(total))
+        stage.advance_write_floor(ordinal).wait()
+        return totals[0], report.values
+
+    scene.GetPrimAtPath("/World/F7/C").GetAttribute("size").Set(5)
+    assert read_again(2) == (1, 1)
+    assert read(stage, "/World/F7/C", "size") == 5
+    UsdGeom.XformCommonAPI(scene.GetPrimAtPath("/World/F3")).SetTranslate(Gf.Vec3d(1, 2, 3))
+    assert read_again(3)[0] == 1
+    assert read(stage, "/World/F3/C", "omni:fabric:worldMatrix")[12:15].tolist() == [1, 2, 3]
+    scene.GetPrimAtPath("/World/F3").GetAttribute("visibility").Set("inherited")  # what it is anyway
+    assert read_again(4) == (1, 0)
+    scene.DefinePrim("/World/New", "Cube")
+    assert read_again(5)[0] == 102
+
+
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 

@@ -1,11 +1,11 @@
-"""What was read, as numbers of a stage; how two readings differ; and the writes that bring one to the other."""
+"""How two readings of a scene differ, and the writes that bring a stage from one to the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,66 +13,17 @@ import numpy.typing as npt
 from ovstage.dictionary import PathDictionary
 from ovstage.dlpack import numpy_to_dldatatype
 from ovstage.errors import ErrorCode, OvstageError
-from ovstage.population.forms import Array, Form
+from ovstage.population.forms import Array
+from ovstage.population.snapshot import Key, Snapshot, Values, equal
 from ovstage.values import WriteDesc
 
 if TYPE_CHECKING:
     from ovstage.handles import Query
-    from ovstage.population.columns import Scene
     from ovstage.stage import Stage
 
-__all__ = ["Changes", "Key", "Snapshot", "difference", "publish"]
+__all__ = ["Changes", "difference", "publish"]
 
 Rows = npt.NDArray[np.int64]
-
-
-class Key(NamedTuple):
-    """A column: the same name in another form is another one."""
-
-    name: str
-    form: Form
-
-
-@dataclass(frozen=True)
-class Values:
-    """The values of a column for the prims in ``rows``: an array with one row each, or one array each."""
-
-    rows: Rows
-    payload: Array | list[Array]
-
-    def take(self, positions: Rows) -> Values:
-        """Some of them."""
-        if isinstance(self.payload, list):
-            return Values(self.rows[positions], [self.payload[at] for at in positions.tolist()])
-        return Values(self.rows[positions], self.payload[positions])
-
-    @property
-    def nbytes(self) -> int:
-        """How large the values are."""
-        if isinstance(self.payload, list):
-            return sum(row.nbytes for row in self.payload)
-        return self.payload.nbytes
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One reading of a scene: its prims, and its values as the stage holds them."""
-
-    paths: list[str] = field(default_factory=list)
-    columns: dict[Key, Values] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, stage: Stage, scene: Scene) -> Snapshot:
-        """Intern the texts and paths of a scene, all of them in two calls."""
-        names = scene.names
-        with PathDictionary(stage) as dictionary:
-            names.intern(dictionary.intern_tokens, dictionary.intern_paths)
-        columns = {}
-        for column in scene.columns:
-            assert column.packed is not None
-            rows, packed = column.packed
-            columns[Key(column.name, column.form)] = Values(rows, packed.payload(names))
-        return cls(scene.paths, columns)
 
 
 @dataclass(frozen=True)
@@ -104,27 +55,31 @@ def difference(old: Snapshot, new: Snapshot, *, rewrite: bool = False) -> Change
     Readings are compared with each other and never with the stage, so what a simulation wrote survives an edit
     elsewhere.
     """
-    places = {path: row for row, path in enumerate(old.paths)}
-    before = np.fromiter((places.get(path, -1) for path in new.paths), np.int64, len(new.paths))
-    remaining = set(new.paths)
+    old_paths, new_paths = old.prims.paths, new.prims.paths
+    if old.prims is new.prims:
+        before = np.arange(len(new_paths))
+    else:
+        before = np.fromiter((old.prims.rows.get(path, -1) for path in new_paths), np.int64, len(new_paths))
     writes = {}
     for key, values in new.columns.items():
         earlier = old.columns.get(key)
         if earlier is None or rewrite:
             writes[key] = values
             continue
-        changed = _changed(earlier, values, before, len(old.paths))
+        changed = _changed(earlier, values, before, len(old_paths))
         if len(changed):
             writes[key] = values if len(changed) == len(values.rows) else values.take(changed)
     return Changes(
         writes=writes,
-        removed_prims=[path for path in old.paths if path not in remaining],
-        removed_values=_removed_values(old, new, before, remaining),
+        removed_prims=[path for path in old_paths if path not in new.prims.rows],
+        removed_values=_removed_values(old, new, before),
     )
 
 
 def _changed(old: Values, new: Values, before: Rows, old_count: int) -> Rows:
     """Positions of new values that are not the old ones of the same prims."""
+    if new is old:  # an update of some prims keeps the columns that they do not have
+        return np.empty(0, np.int64)
     at = np.full(old_count + 1, -1, np.int64)
     at[old.rows] = np.arange(len(old.rows))
     earlier = at[before[new.rows]]  # -1, the prim is new, leads to the last entry, which nobody has
@@ -132,7 +87,7 @@ def _changed(old: Values, new: Values, before: Rows, old_count: int) -> Rows:
     if isinstance(new.payload, list):
         assert isinstance(old.payload, list)
         pairs = zip(known.tolist(), earlier[known].tolist(), strict=True)
-        same = [now for now, then in pairs if _equal(new.payload[now], old.payload[then])]
+        same = [now for now, then in pairs if equal(new.payload[now], old.payload[then])]
         kept = np.array(same, np.int64)
     else:
         assert not isinstance(old.payload, list)
@@ -140,28 +95,27 @@ def _changed(old: Values, new: Values, before: Rows, old_count: int) -> Rows:
     return np.setdiff1d(np.arange(len(new.rows)), kept, assume_unique=True)
 
 
-def _equal(one: Array, other: Array) -> bool:
-    return one is other or (one.shape == other.shape and one.tobytes() == other.tobytes())
-
-
 def _bytes(payload: Array) -> npt.NDArray[np.uint8]:
     """Bit for bit, so that a NaN equals itself."""
     return np.ascontiguousarray(payload).view(np.uint8).reshape(len(payload), -1)
 
 
-def _removed_values(old: Snapshot, new: Snapshot, before: Rows, remaining: set[str]) -> dict[str, list[str]]:
+def _removed_values(old: Snapshot, new: Snapshot, before: Rows) -> dict[str, list[str]]:
     """A value that comes back in another form is removed first."""
-    after = np.full(len(old.paths) + 1, -1, np.int64)
-    after[before] = np.arange(len(new.paths))
+    old_paths, count = old.prims.paths, len(new.prims.paths)
+    after = np.full(len(old_paths) + 1, -1, np.int64)
+    after[before] = np.arange(count)
     removed: dict[str, list[str]] = {}
     for key, values in old.columns.items():
+        if new.columns.get(key) is values:
+            continue
         now = after[values.rows]
-        has = np.zeros(len(new.paths) + 1, bool)
+        has = np.zeros(count + 1, bool)
         if key in new.columns:
             has[new.columns[key].rows] = True
         gone = values.rows[(now >= 0) & ~has[now]]
         if len(gone):
-            removed.setdefault(key.name, []).extend(old.paths[row] for row in gone.tolist())
+            removed.setdefault(key.name, []).extend(old_paths[row] for row in gone.tolist())
     return removed
 
 
@@ -175,9 +129,9 @@ def publish(stage: Stage, changes: Changes, paths: list[str], ordinal: int) -> N
     """
     _require_open_columns(stage, {key.name for key in changes.writes} | changes.removed_values.keys(), ordinal)
     with PathDictionary(stage) as dictionary, ExitStack() as held:
-        ids = dictionary.intern_paths(paths)
+        ids = _ids(dictionary, changes, paths)
         batches = [
-            (held.enter_context(_query(stage, dictionary, [ids[row] for row in rows.tolist()])), keys)
+            (held.enter_context(_query(stage, dictionary, ids[rows])), keys)
             for rows, keys in _batches(changes).values()
         ]
         for query, keys in batches:
@@ -185,7 +139,7 @@ def publish(stage: Stage, changes: Changes, paths: list[str], ordinal: int) -> N
                 if key.name in changes.removed_values:  # where another form goes first there is nothing to fit
                     reformed = set(changes.removed_values[key.name])
                     others = [row for row in changes.writes[key].rows.tolist() if paths[row] not in reformed]
-                    with _query(stage, dictionary, [ids[row] for row in others]) as narrower:
+                    with _query(stage, dictionary, ids[others]) as narrower:
                         _require_fit(stage, narrower, len(others), key, changes.writes[key], ordinal)
                 else:
                     _require_fit(stage, query, len(changes.writes[key].rows), key, changes.writes[key], ordinal)
@@ -231,8 +185,19 @@ def _require_fit(stage: Stage, query: Query, count: int, key: Key, values: Value
         raise OvstageError(error.code, f"the scene cannot be written: {error.message}") from None
 
 
-def _query(stage: Stage, dictionary: PathDictionary, ids: list[int]) -> Query:
-    with dictionary.create_path_list(ids) as covered:
+def _ids(dictionary: PathDictionary, changes: Changes, paths: list[str]) -> npt.NDArray[np.uint64]:
+    """The path ids of the prims that are written, by row."""
+    written = np.zeros(len(paths), bool)
+    for values in changes.writes.values():
+        written[values.rows] = True
+    rows = np.flatnonzero(written)
+    ids = np.zeros(len(paths), np.uint64)
+    ids[rows] = dictionary.intern_paths([paths[row] for row in rows.tolist()])
+    return ids
+
+
+def _query(stage: Stage, dictionary: PathDictionary, ids: npt.NDArray[np.uint64]) -> Query:
+    with dictionary.create_path_list(ids.tolist()) as covered:
         return stage.query_from_path_list(covered)
 
 

@@ -6,10 +6,9 @@ and what a combination of schemas and authored names means.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
@@ -17,7 +16,8 @@ from ovstage.population.columns import Column, Scene
 from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
 from ovstage.population.schemas import Declarations, Declared, form_for
-from ovstage.population.transforms import Transforms
+from ovstage.population.scope import BARE
+from ovstage.population.transforms import LOCAL, RESET, WORLD, Transforms
 
 if TYPE_CHECKING:
     from ovstage.population.scope import Scope, Want
@@ -30,7 +30,7 @@ UNTYPED = "__ovstage_population_untyped__"
 PROTOTYPE = "usd-prototype"
 """The column that says of an instance root which prototype it shows: a relationship with one target."""
 
-_COMPUTED = frozenset({"omni:xform", "omni:resetXformStack", "omni:fabric:localMatrix", "omni:fabric:worldMatrix"})
+_COMPUTED = frozenset({LOCAL, RESET, WORLD, "omni:fabric:localMatrix"})
 """What every transform is published as; a scene that authors such names itself is not asked."""
 
 _OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
@@ -55,10 +55,18 @@ _is_connected = Usd.Attribute.HasAuthoredConnections
 Step = Callable[[int, int, str], None]
 
 
-def gather(stage: Usd.Stage, time: Usd.TimeCode, scope: Scope, step: Step) -> Scene:
-    """Visit every prim once. Instances are entered: their contents are ordinary rows with values of their own."""
-    prims = list(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies())) if scope.takes_prims else []
-    wants = scope.wants(prims)
+def gather(stage: Usd.Stage, time: Usd.TimeCode, scope: Scope, step: Step, only: Sequence[str] | None = None) -> Scene:
+    """Visit every prim once, or those at the paths ``only``, which were found by an earlier visit, in its order.
+
+    Instances are entered: their contents are ordinary rows with values of their own.
+    """
+    wants: Sequence[Want | None]
+    if only is not None:
+        prims = [stage.GetPrimAtPath(path) for path in only]
+        wants = [want or BARE for want in scope.wants(prims)]  # they have rows, so something below is wanted
+    else:
+        prims = list(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies())) if scope.takes_prims else []
+        wants = scope.wants(prims)
     reader = Reader(stage, time, scope)
     for done, (prim, want) in enumerate(zip(prims, wants, strict=True)):
         if done % _REPORT_EVERY == 0:
@@ -141,10 +149,7 @@ class Reader:
                 self._rows[prototype] = self.scene.new_row(prototype)
                 self._type.add(self._rows[prototype], UNTYPED)
         self.scene.settle()
-        parents = [self._rows.get(path.rpartition("/")[0] or "/", -1) for path in self.scene.paths]
-        if parents:
-            parents[0] = -1
-        self._transforms.publish(self.scene, np.array(parents, np.int64))
+        self._transforms.publish(self.scene)
 
     def _plan(self, prim: Usd.Prim, declared: Declared, names: tuple[str, ...], want: Want) -> _Plan:
         if not want.plain:

@@ -92,6 +92,11 @@ class Scope:
         return bool(self._domains & PopulationDomain.ALL or self._selectors)
 
     @property
+    def is_local(self) -> bool:
+        """Whether what is wanted of a prim depends on its type and schemas alone, and not on values anywhere."""
+        return not self._selectors
+
+    @property
     def stage_metadata(self) -> tuple[str, ...]:
         """Metadata of the stage that was asked for by path."""
         return self._stage_metadata

@@ -16,11 +16,12 @@ from weakref import WeakKeyDictionary
 
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.collector import paused
-from ovstage.population.publication import Snapshot, difference, publish
+from ovstage.population.publication import difference, publish
 from ovstage.population.reading import gather
 from ovstage.population.report import Progress, Report
 from ovstage.population.scope import Scope
-from ovstage.population.source import Source, listening, refusing
+from ovstage.population.snapshot import Snapshot
+from ovstage.population.source import Edited, Source, listening, refusing
 
 if TYPE_CHECKING:
     from ovstage.population.operations import Job
@@ -70,9 +71,9 @@ class Session:
         """Publish what USD says differently than last time."""
         self._require_ordinal(stage, job.name, ordinal)
         source, scope = self._scene(job.name)
-        if not source.changed:
-            return Report("", ordinal, self._published.paths)
-        return self._publish(stage, source, scope, ordinal, _Clock(job, progress))
+        if not source.edits:
+            return Report("", ordinal, self._published.prims.paths)
+        return self._publish(stage, source, scope, ordinal, _Clock(job, progress), whole=False)
 
     def retime(self, stage: Stage, job: Job, ordinal: int, seconds: float) -> Report:
         """Read the scene at another time, and publish what is different then."""
@@ -105,7 +106,7 @@ class Session:
         """The prims whose attribute of that name was published from texts, of which the stage keeps an id each."""
         published = self._published
         return frozenset(
-            published.paths[row]
+            published.prims.paths[row]
             for key, values in published.columns.items()
             if key.name == name and key.form.type_name in ("string", "string[]")
             for row in values.rows.tolist()
@@ -136,20 +137,38 @@ class Session:
                 f"hide it; publish at {self._ordinal} or above",
             )
 
+    def _edited_prims(self, scope: Scope, edited: Edited) -> list[str] | None:
+        """The prims to read again, in the order of their rows; None for all of them."""
+        if edited.everything or not scope.is_local:
+            return None
+        rows = self._published.prims.rows
+        return sorted(rows.keys() & edited.prims, key=rows.__getitem__)  # the others are out of scope, and stay there
+
     def _publish(
-        self, stage: Stage, source: Source, scope: Scope, ordinal: int, clock: _Clock, *, rewrite: bool = False
+        self,
+        stage: Stage,
+        source: Source,
+        scope: Scope,
+        ordinal: int,
+        clock: _Clock,
+        *,
+        whole: bool = True,
+        rewrite: bool = False,
     ) -> Report:
-        pending, source.changed = source.changed, False  # what changes while it is read is for the next time
+        edited = Edited(False, set())
         try:
             with listening(clock.check) as heard, refusing("cannot read the scene"), paused():
-                scene = gather(source.stage, source.time, scope, clock.step)
+                edited = source.edits.take()  # what is edited while it is read is for the next time
+                only = None if whole else self._edited_prims(scope, edited)
+                scene = gather(source.stage, source.time, scope, clock.step, only)
                 clock.lap("read")
                 snapshot = Snapshot.of(stage, scene)
+                snapshot = snapshot.with_worlds() if only is None else self._published.updated(snapshot)
             changes = difference(self._published, snapshot, rewrite=rewrite)
             clock.step(0, 1, "writing columns")
-            publish(stage, changes, snapshot.paths, ordinal)
+            publish(stage, changes, snapshot.prims.paths, ordinal)
         except BaseException:
-            source.changed = pending or source.changed
+            source.edits.put(edited)
             raise
         self._published, self._source, self._scope, self._ordinal = snapshot, source, scope, ordinal
         clock.lap("write")
@@ -157,7 +176,7 @@ class Session:
         return Report(
             path="",
             ordinal=ordinal,
-            paths=snapshot.paths,
+            paths=snapshot.prims.paths,
             columns=len(changes.writes),
             values=changes.values,
             bytes=changes.nbytes,

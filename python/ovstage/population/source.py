@@ -14,19 +14,80 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
 
 from ovstage.awaiting import SLICE
 from ovstage.errors import ErrorCode, OvstageError
 
-__all__ = ["Source", "is_prim_path", "listening", "refusing", "sentences"]
+__all__ = ["Edited", "Source", "is_prim_path", "listening", "refusing", "sentences"]
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 # USD ends some sentences with the address of the stage object, which tells a reader nothing.
 _ADDRESS = re.compile(r"\s*\((?:instantiating|recomposing) stage on stage @.*?\)\s*$")
 # What it calls the rules of its grammar tells a reader nothing either.
 _GRAMMAR = re.compile(r"parse error matching \S+")
+
+
+# What other prims may be read differently for: bindings are inherited, and made of collections; a point instancer is
+# physical if a prototype is.
+_REACHING = re.compile(r"(material:binding|collection|prototypes)\b")
+
+
+class Edited(NamedTuple):
+    """What is not as it was."""
+
+    everything: bool
+    """Whether it is more than the values of some prims."""
+    prims: set[str]
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.prims)
+
+
+class Edits:
+    """What USD reported as edited and nobody has taken up yet. USD reports on the thread that edits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # a leaf
+        self._edited = Edited(True, set())
+
+    def __bool__(self) -> bool:
+        return bool(self._edited)
+
+    def take(self) -> Edited:
+        """All of it; there is none afterwards."""
+        with self._lock:
+            edited, self._edited = self._edited, Edited(False, set())
+        return edited
+
+    def put(self, edited: Edited) -> None:
+        """Add to it, as after a ``take`` of which nothing came."""
+        with self._lock:
+            edited.prims.update(self._edited.prims)
+            self._edited = Edited(edited.everything or self._edited.everything, edited.prims)
+
+    def hear(self, notice: Usd.Notice.ObjectsChanged, _: Usd.Stage) -> None:
+        """Add what a notice tells. Edits of properties stay with their prims."""
+        if self._edited.everything:
+            return
+        resynced = list(notice.GetResyncedPaths())
+        paths = [*resynced, *notice.GetChangedInfoOnlyPaths()]
+        with self._lock:
+            if all(map(_stays, paths)) and all(path.IsPropertyPath() for path in resynced):
+                self._edited.prims.update(path.GetPrimPath().pathString for path in paths)
+            else:
+                self._edited = Edited(True, self._edited.prims)
+
+
+def _stays(path: Sdf.Path) -> bool:
+    """Whether what happened at a path concerns one prim alone."""
+    return (
+        path != Sdf.Path.absoluteRootPath
+        and not Usd.Prim.IsPathInPrototype(path)
+        and not (path.IsPropertyPath() and _REACHING.match(path.name))
+    )
 
 
 class Source:
@@ -36,10 +97,9 @@ class Source:
         self._edits = Sdf.Layer.CreateAnonymous("edits.usda")
         self.stage = Usd.Stage.Open(root, self._edits)
         self.seconds = math.nan
-        self.changed = True
-        """Whether USD reported a change since this was last set to False."""
+        self.edits = Edits()
         self._references: dict[int, tuple[Sdf.Layer, Sdf.Layer]] = {}
-        self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self._on_change, self.stage)
+        self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self.edits.hear, self.stage)
 
     def __del__(self) -> None:
         kept = [vars(self).copy()]
@@ -120,9 +180,6 @@ class Source:
             prim = self.stage.GetPrimAtPath(prefix)
             if prim and prefix != path and prim.IsInstance():
                 raise _Refused(f"{prefix} is an instance, whose contents USD shares and does not let edit")
-
-    def _on_change(self, *_: object) -> None:
-        self.changed = True
 
 
 # --- one at a time ----------------------------------------------------------------------------------------------------

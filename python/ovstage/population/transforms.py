@@ -21,7 +21,9 @@ from ovstage.population.source import sentences
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
-__all__ = ["Transforms", "world_matrices"]
+__all__ = ["LOCAL", "RESET", "WORLD", "Transforms", "world_matrices"]
+
+LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
 
 _RESET = "!resetXformStack!"
 _SHORTEST = 1e-10  # GF_MIN_VECTOR_LENGTH: a shorter imaginary part turns nothing
@@ -54,8 +56,8 @@ class Transforms:
             self._moved[row] = prim
         self._rows.append(row)
 
-    def publish(self, scene: Scene, parents: Rows) -> None:
-        """Make the three columns of a transform, when the columns of ``scene`` are settled."""
+    def publish(self, scene: Scene) -> None:
+        """Make the columns of the local transforms, when the columns of ``scene`` are settled."""
         if not self._rows:
             return
         rows = np.array(self._rows)
@@ -68,10 +70,8 @@ class Transforms:
             except Tf.ErrorException as error:
                 complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
                 scene.skip(scene.paths[row], "xformOpOrder", complaint)
-        world = world_matrices(parents, rows, local, resets)
-        scene.column("omni:xform", MATRIX).put(rows, local)
-        scene.column("omni:resetXformStack", BOOL).put(rows, resets)
-        scene.column("omni:fabric:worldMatrix", MATRIX).put(rows, world)
+        scene.column(LOCAL, MATRIX).put(rows, local)
+        scene.column(RESET, BOOL).put(rows, resets)
 
     def _compute(self, scene: Scene, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]) -> list[int]:
         """Fill in what follows from the values that were read, order by order; return the rows of the others."""
@@ -204,16 +204,16 @@ def _rotations(quaternions: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def world_matrices(
-    parents: Rows, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]
+    levels: list[Rows], parents: Rows, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
     """The world matrix of each prim in ``rows``, which have the matrices ``local`` (n, 4, 4) and the flags ``resets``.
 
-    ``parents`` gives the row of every prim's parent, -1 for none; a parent comes before its children.
+    ``parents`` gives the row of every prim's parent, -1 for none; ``levels`` lists all rows, parents before children.
     """
     world = np.tile(np.eye(4), (len(parents), 1, 1))
     own = np.full(len(parents), -1, np.int64)
     own[rows] = np.arange(len(rows))
-    for level in _levels(parents):
+    for level in levels:
         under = parents[level]
         inherited = np.where((under >= 0)[:, None, None], world[np.maximum(under, 0)], np.eye(4))
         moved = own[level] >= 0
@@ -222,13 +222,3 @@ def world_matrices(
         inherited[moved] = local[at] @ above
         world[level] = inherited
     return world[rows]
-
-
-def _levels(parents: Rows) -> list[Rows]:
-    """The rows by their depth."""
-    depth = np.zeros(len(parents), np.int64)
-    for row, parent in enumerate(parents.tolist()):
-        if parent >= 0:
-            depth[row] = depth[parent] + 1
-    order = np.argsort(depth, kind="stable")
-    return np.split(order, np.searchsorted(depth[order], np.arange(1, depth.max(initial=0) + 1)))

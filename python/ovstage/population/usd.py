@@ -242,7 +242,8 @@ def apply_usd_changes(stage: Stage, ordinal: int = 1, *, progress: Progress | No
     """Publish at ``ordinal`` what the scene says differently than when it was published last.
 
     Afterwards the stage holds what opening the scene afresh would give, except where values were written by others and
-    the scene did not change: those stay.
+    the scene did not change: those stay. Where only properties were edited, only their prims are read again, and the
+    report is about those; with selectors, whose tests may look anywhere, and after any other edit, all are.
     """
     return _apply(stage, ordinal, progress).run()
 
