@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from pxr import Gf, Sdf, Tf, Usd, UsdGeom  # type: ignore # noqa: E402
 from scenes import contents, count, read, usda, write  # noqa: E402
 
 from ovstage import population  # noqa: E402
+from ovstage.population import reading  # noqa: E402
 
 ALL = PopulationDomain.ALL
 CUBE = usda('def Xform "World"\n{\n    def Cube "Cube"\n    {\n        double size = 1\n    }\n}\n')
@@ -236,6 +238,24 @@ def test_time_may_go_forth_and_back(stage: Stage) -> None:
     assert population.apply_usd_changes(stage, 6).values == 0  # it reads at the same time
 
 
+def test_only_prims_that_move_are_read_at_another_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    still = "".join(f'def Cube "C{number}"\n{{\n}}\n' for number in range(20))
+    moving = 'def Xform "Belt"\n{\n    custom double at.timeSamples = { 0: 0, 24: 2 }\n}\n'
+    counts = [0]
+    read_prim = reading.Reader.read
+
+    def counted(*arguments: object) -> None:
+        counts[-1] += 1
+        read_prim(*arguments)
+
+    monkeypatch.setattr(reading.Reader, "read", counted)
+    population.open_usd_from_string(stage, usda(still, moving))
+    for ordinal, seconds in ((2, 0.0), (3, 0.5), (4, 1.0), (5, math.nan), (6, 0.5)):
+        counts.append(0)
+        population.update_from_usd_time(stage, ordinal, seconds)
+    assert counts == [21, 21, 1, 1, 21, 21]  # defaults are not the values at any time
+
+
 # --- incremental equals fresh -----------------------------------------------------------------------------------------
 
 NAMES = ["A", "B", "C"]
@@ -249,21 +269,23 @@ VALUES = [
 ]  # fmt: skip
 
 paths = st.sampled_from(PATHS)
-edits = st.lists(
-    st.one_of(
-        st.tuples(st.just("define"), paths, st.sampled_from(TYPES)),
-        st.tuples(st.just("remove"), paths),
-        st.tuples(st.just("value"), paths, st.sampled_from(["mine", "yours"]), st.sampled_from(VALUES)),
-        st.tuples(st.just("clear"), paths, st.sampled_from(["mine", "yours"])),
-        st.tuples(st.just("move"), paths, st.integers(0, 3)),
-        st.tuples(st.just("apply"), paths, st.sampled_from(["PhysicsRigidBodyAPI", "PhysicsMassAPI", "UnknownAPI"])),
-        st.tuples(st.just("bind"), paths, paths),
-        st.tuples(st.just("active"), paths, st.booleans()),
-        st.tuples(st.just("instance"), paths, paths),
-        st.tuples(st.just("units"), st.sampled_from([0.01, 1.0])),
-    ),
-    min_size=1,
-    max_size=6,
+of_properties = st.one_of(
+    st.tuples(st.just("value"), paths, st.sampled_from(["mine", "yours"]), st.sampled_from(VALUES)),
+    st.tuples(st.just("clear"), paths, st.sampled_from(["mine", "yours"])),
+    st.tuples(st.just("move"), paths, st.integers(0, 3)),
+    st.tuples(st.just("bind"), paths, paths),
+)
+of_prims = st.one_of(
+    st.tuples(st.just("define"), paths, st.sampled_from(TYPES)),
+    st.tuples(st.just("remove"), paths),
+    st.tuples(st.just("apply"), paths, st.sampled_from(["PhysicsRigidBodyAPI", "PhysicsMassAPI", "UnknownAPI"])),
+    st.tuples(st.just("active"), paths, st.booleans()),
+    st.tuples(st.just("instance"), paths, paths),
+    st.tuples(st.just("units"), st.sampled_from([0.01, 1.0])),
+)
+edits = st.one_of(
+    st.lists(of_properties, min_size=1, max_size=6),
+    st.lists(st.one_of(of_properties, of_prims), min_size=1, max_size=6),
 )
 
 
@@ -309,7 +331,8 @@ def test_following_edits_equals_opening_afresh(
     tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple]], domains: PopulationDomain
 ) -> None:
     path = tmp_path_factory.mktemp("edits") / "scene.usda"
-    path.write_text(usda('def Xform "A"\n{\n    def Cube "B"\n    {\n    }\n}\n'))
+    inner = "".join(f'    def Cube "{name}"\n    {{\n    }}\n' for name in NAMES)
+    path.write_text(usda(*(f'def Xform "{name}"\n{{\n{inner}}}\n' for name in NAMES)))
     with Stage() as following:
         population.open_usd(following, path, domains=domains)
         layer = Sdf.Layer.FindOrOpen(str(path))
@@ -322,6 +345,62 @@ def test_following_edits_equals_opening_afresh(
             following.advance_write_floor(ordinal).wait()
             with Stage() as fresh:
                 population.open_usd_from_string(fresh, layer.ExportToString(), domains=domains)
+                fresh.advance_write_floor(1).wait()
+                assert readable(contents(following, ordinal)) == readable(contents(fresh, 1))
+
+
+SECONDS = st.sampled_from([math.nan, 0.0, 0.5, 1.0, 2.0])
+samples = st.lists(
+    st.one_of(
+        st.tuples(st.just("sample"), paths, st.sampled_from(["mine", "yours"]), SECONDS, st.integers(0, 9)),
+        st.tuples(st.just("turn"), paths, SECONDS, st.integers(0, 9)),
+        st.tuples(st.just("block"), paths, st.sampled_from(["mine", "yours"])),
+        st.tuples(st.just("define"), paths, st.sampled_from(["Xform", "Cube"])),
+    ),
+    max_size=5,
+)
+
+
+def animate(scene: Usd.Stage, change: tuple) -> None:
+    kind, path, *rest = change
+    if kind == "define":
+        scene.DefinePrim(path, rest[0])
+        return
+    prim = scene.GetPrimAtPath(path)
+    if not prim:
+        return
+    if kind == "block":
+        prim.CreateAttribute(rest[0], Sdf.ValueTypeNames.Double).Block()
+        return
+    *names, seconds, value = rest
+    time = Usd.TimeCode.Default() if math.isnan(seconds) else Usd.TimeCode(seconds * scene.GetTimeCodesPerSecond())
+    if kind == "sample":
+        prim.CreateAttribute(names[0], Sdf.ValueTypeNames.Double).Set(value, time)
+    elif prim.IsA(UsdGeom.Xformable):
+        operations = UsdGeom.Xformable(prim).GetOrderedXformOps()
+        (operations[0] if operations else UsdGeom.Xformable(prim).AddRotateZOp()).Set(value * 10, time)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rounds=st.lists(st.tuples(samples, SECONDS), min_size=2, max_size=6), first=SECONDS)
+def test_following_the_time_equals_opening_at_that_time(
+    tmp_path_factory: pytest.TempPathFactory, rounds: list[tuple[list[tuple], float]], first: float
+) -> None:
+    path = tmp_path_factory.mktemp("times") / "scene.usda"
+    path.write_text(usda('def Xform "A"\n{\n    def Cube "B"\n    {\n    }\n}\n'))
+    with Stage() as following:
+        population.open_usd(following, path, domains=PopulationDomain.ALL, time_code=first)
+        layer = Sdf.Layer.FindOrOpen(str(path))
+        scene = Usd.Stage.Open(layer)
+        for ordinal, (changes, seconds) in enumerate(rounds, start=2):
+            for change in changes:
+                with contextlib.suppress(Tf.ErrorException):
+                    animate(scene, change)
+            population.update_from_usd_time(following, ordinal, seconds)
+            following.advance_write_floor(ordinal).wait()
+            with Stage() as fresh:
+                text = layer.ExportToString()
+                population.open_usd_from_string(fresh, text, domains=PopulationDomain.ALL, time_code=seconds)
                 fresh.advance_write_floor(1).wait()
                 assert readable(contents(following, ordinal)) == readable(contents(fresh, 1))
 
@@ -359,6 +438,7 @@ def test_only_prims_that_were_edited_are_read_again(stage: Stage, tmp_path: Path
     assert read(stage, "/World/F3/C", "omni:fabric:worldMatrix")[12:15].tolist() == [1, 2, 3]
     scene.GetPrimAtPath("/World/F3").GetAttribute("visibility").Set("inherited")  # what it is anyway
     assert read_again(4) == (1, 0)
+    assert read(stage, "/World/F3", "omni:fabric:worldMatrix")[12:15].tolist() == [1, 2, 3]
     scene.DefinePrim("/World/New", "Cube")
     assert read_again(5)[0] == 102
 

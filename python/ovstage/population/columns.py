@@ -80,6 +80,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.paths: list[str] = []
+        self.varying: list[str] = []
+        """The prims that may be different at another time; known of a reading at a time, not of one of defaults."""
         self.names = Names()
         """The texts and paths that the columns mean."""
         self._columns: dict[tuple[str, Form], Column] = {}

@@ -51,6 +51,7 @@ _authored_properties = Usd.Prim.GetAuthoredProperties
 _value = Usd.Attribute.Get
 _value_type = Usd.Attribute.GetTypeName
 _is_connected = Usd.Attribute.HasAuthoredConnections
+_varies = Usd.Attribute.ValueMightBeTimeVarying
 
 Step = Callable[[int, int, str], None]
 
@@ -86,6 +87,7 @@ class Reader:
     def __init__(self, stage: Usd.Stage, time: Usd.TimeCode, scope: Scope) -> None:
         self.scene = Scene()
         self._time = time
+        self._is_timed = not time.IsDefault()
         self._declarations = Declarations(self.scene)
         self._plans: dict[tuple[int, tuple[str, ...], int], _Plan] = {}
         self._made: list[_Plan] = []
@@ -126,6 +128,8 @@ class Reader:
             plan.rows.append(row)
         for name in plan.computed:
             self.scene.skip(path, name, "this is the name of a column that population computes")
+        if self._is_timed and any(map(_varies, prim.GetAuthoredAttributes())):
+            self.scene.varying.append(path)
         if declared.is_xformable:
             self._transforms.add(row, prim, plan.has_order)
         if want.bindings and declared.is_bound:

@@ -7,9 +7,10 @@ goes wrong before the first write.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -41,6 +42,7 @@ class Session:
         self._scope: Scope | None = None
         self._published = Snapshot()
         self._ordinal = 0  # where it was published
+        self._varying: set[str] = set()  # what of it may be different at another time, if it was read at a time
 
     # --- calls ---
 
@@ -73,15 +75,16 @@ class Session:
         source, scope = self._scene(job.name)
         if not source.edits:
             return Report("", ordinal, self._published.prims.paths)
-        return self._publish(stage, source, scope, ordinal, _Clock(job, progress), whole=False)
+        return self._publish(stage, source, scope, ordinal, _Clock(job, progress), also=frozenset())
 
     def retime(self, stage: Stage, job: Job, ordinal: int, seconds: float) -> Report:
         """Read the scene at another time, and publish what is different then."""
         self._require_ordinal(stage, job.name, ordinal)
         source, scope = self._scene(job.name)
         before, source.seconds = source.seconds, seconds
+        also = self._varying if math.isfinite(seconds) and math.isfinite(before) else None
         try:
-            return self._publish(stage, source, scope, ordinal, _Clock(job, None))
+            return self._publish(stage, source, scope, ordinal, _Clock(job, None), also=also)
         except BaseException:
             source.seconds = before
             raise
@@ -137,12 +140,12 @@ class Session:
                 f"hide it; publish at {self._ordinal} or above",
             )
 
-    def _edited_prims(self, scope: Scope, edited: Edited) -> list[str] | None:
+    def _stale_prims(self, scope: Scope, edited: Edited, also: Set[str] | None) -> list[str] | None:
         """The prims to read again, in the order of their rows; None for all of them."""
-        if edited.everything or not scope.is_local:
+        if edited.everything or also is None or not scope.is_local:
             return None
         rows = self._published.prims.rows
-        return sorted(rows.keys() & edited.prims, key=rows.__getitem__)  # the others are out of scope, and stay there
+        return sorted(rows.keys() & (edited.prims | also), key=rows.__getitem__)  # others are and stay out of scope
 
     def _publish(
         self,
@@ -152,14 +155,15 @@ class Session:
         ordinal: int,
         clock: _Clock,
         *,
-        whole: bool = True,
+        also: Set[str] | None = None,
         rewrite: bool = False,
     ) -> Report:
+        """Read what was edited, and the prims of ``also``, or all of them without it; write what is different."""
         edited = Edited(False, set())
         try:
             with listening(clock.check) as heard, refusing("cannot read the scene"), paused():
                 edited = source.edits.take()  # what is edited while it is read is for the next time
-                only = None if whole else self._edited_prims(scope, edited)
+                only = self._stale_prims(scope, edited, also)
                 scene = gather(source.stage, source.time, scope, clock.step, only)
                 clock.lap("read")
                 snapshot = Snapshot.of(stage, scene)
@@ -171,6 +175,7 @@ class Session:
             source.edits.put(edited)
             raise
         self._published, self._source, self._scope, self._ordinal = snapshot, source, scope, ordinal
+        self._varying = (set() if only is None else self._varying.difference(only)).union(scene.varying)
         clock.lap("write")
         clock.written()
         return Report(

@@ -147,6 +147,9 @@ class Snapshot:
         stale[rows] = True
         columns = {}
         for key in dict.fromkeys((*self.columns, *part.columns)):
+            if key == _WORLD:  # follows from the others
+                columns[key] = self.columns[key]
+                continue
             values = _replaced(self.columns.get(key), part.columns.get(key), stale, rows)
             if len(values.rows):
                 columns[key] = values

@@ -256,7 +256,8 @@ def apply_usd_changes_async(stage: Stage, ordinal: int = 1, *, progress: Progres
 def update_from_usd_time(stage: Stage, ordinal: int, time_code: float) -> Report:
     """Read the scene at another time, in seconds, and publish at ``ordinal`` what is different then.
 
-    Edits of the scene that are still pending are published with it. Later calls read at this time too.
+    Edits of the scene that are still pending are published with it. Later calls read at this time too. From one time to
+    another only the prims that have several samples are read again, unless there are selectors.
     """
     return _retime(stage, ordinal, time_code).run()
 
