@@ -30,7 +30,7 @@ environment:
   PYTHON            the interpreter for .venv (default: the newest of python3.13 ... python3.11, python3 that fits)
   GO, CC            the Go command and the C compiler (default: from PATH, else fetched as Python wheels)
   OVSTAGE_GLIBC     such as 2.17: build for that glibc and newer ones
-  CI                set: `test` includes the slow tests and the suites interop and clients
+  CI                set: `test` includes the slow tests and, beside the others, the suites interop and clients
 TEXT
 }
 
@@ -254,9 +254,45 @@ test_python() {
   check 'Python tests' "$venv_python" -m pytest "$@"
 }
 
-test_interop() { check 'exchange with other libraries' env PYTHON="$venv_python" tests/interop/run.sh "$@"; }
+interop() { PYTHON=$venv_python tests/interop/run.sh "$@"; }
 
-test_clients() { check 'clients of the interface' env PYTHON="$venv_python" tests/clients/run.sh "$@"; }
+clients() { PYTHON=$venv_python tests/clients/run.sh "$@"; }
+
+test_all() {
+  if [ -n "${CI:-}" ]; then
+    beside interop
+    beside clients
+  fi
+  test_go
+  test_c
+  test_python
+  if [ -n "${CI:-}" ]; then
+    check 'exchange with other libraries' joined interop
+    check 'clients of the interface' joined clients
+  fi
+}
+
+# beside SUITE: run one that has an environment of its own while others run; most of its time is one core's, of pip and of
+# a compiler. In a process group of its own (set -m), which ends with this script however that ends.
+declare -A besides=()
+beside() {
+  mkdir -p build/beside
+  set -m
+  step "$1" "$@" </dev/null >"build/beside/$1.txt" 2>&1 &
+  set +m
+  besides[$1]=$!
+  trap end_besides EXIT
+}
+
+end_besides() { kill -- "${besides[@]/#/-}" 2>/dev/null || true; }
+
+# joined SUITE: what it printed, when it has ended, and how that was.
+joined() {
+  local status=0
+  wait "${besides[$1]}" || status=$?
+  cat "build/beside/$1.txt"
+  return "$status"
+}
 
 run_tests() {
   case ${1:-all} in
@@ -267,15 +303,15 @@ run_tests() {
   build
   need test
   need demo
-  [ -z "${CI:-}" ] || need demo-bare --no-deps
+  [ -z "${CI:-}" ] || need demo-bare --no-deps --no-compile
   unlock
   case ${1:-all} in
-    all) test_go && test_c && test_python && { [ -z "${CI:-}" ] || { test_interop && test_clients; }; } ;;
+    all) test_all ;;
     go) test_go ;;
     c) test_c ;;
     python) test_python "${@:2}" ;;
-    interop) test_interop "${@:2}" ;;
-    clients) test_clients "${@:2}" ;;
+    interop) check 'exchange with other libraries' interop "${@:2}" ;;
+    clients) check 'clients of the interface' clients "${@:2}" ;;
   esac
   summary test
 }
@@ -368,7 +404,7 @@ demo() {
   lock
   build
   need demo
-  need demo-bare --no-deps
+  need demo-bare --no-deps --no-compile
   unlock
   cd -- "$caller"
   exec "$venv_python" "$root/examples/python/scene_loop/main.py" "$@"

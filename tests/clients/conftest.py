@@ -10,7 +10,9 @@ import warp
 import ovstage
 
 warp.config.quiet = True
-warp.config.optimization_level = 0  # its kernels compile in a third of the time; these simulations are small
+# Its kernels compile in a fifth of the time; these simulations are small, and nobody asks for their gradients.
+warp.config.optimization_level = 0
+warp.config.enable_backward = False
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@
 #
 # The environments are in build/interop, one for each file in requirements/, for as long as these files do not change:
 # `oldest` has the oldest NumPy that is supported and nothing else, `newest` all libraries but PyTorch. The package is
-# taken from PYTHONPATH (default: python), PYTHON makes the environments (default: python3), CC and CXX build the
-# modules of the tests.
+# taken from PYTHONPATH (default: python), PYTHON and its pip make the environments (default: python3), CC and CXX
+# build the modules of the tests.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,8 +22,9 @@ environment() {
   ! cmp -s "$wanted" "$folder/requirements.txt" || return 0
   printf '== installing into %s\n' "${folder#"$root/"}"
   rm -rf "$folder"
-  "${PYTHON:-python3}" -m venv "$folder"
-  "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-input "$@" -r "$wanted"
+  "${PYTHON:-python3}" -m venv --without-pip "$folder"
+  "${PYTHON:-python3}" -m pip --python "$folder/bin/python" install -q --disable-pip-version-check --no-input \
+    --no-compile "$@" -r "$wanted" # most of it is never imported
   cp "$wanted" "$folder/requirements.txt"
 }
 
