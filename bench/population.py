@@ -28,8 +28,48 @@ def populating(effort: Effort) -> Iterator[Row]:
             path = str(Path(folder) / "scene.usdc")
             author(path, count)
             ours, theirs = compare(path, 3)
-        detail = f"{shown(median(ours))}, {shown(median(theirs))}"
-        yield Row(f"populate {count:.0e} {what}: stage / usd-core", median(ours) / median(theirs), 1.5, detail=detail)
+            detail = f"{shown(median(ours))}, {shown(median(theirs))}"
+            ratio = median(ours) / median(theirs)
+            yield Row(f"populate {count:.0e} {what}: stage / usd-core", ratio, 1.5, detail=detail)
+            if author is author_simple:
+                yield following(path, count)
+    yield from articulations()
+
+
+def following(path: str, count: int) -> Row:
+    """An edit of one prim, followed by the stage, against opening the scene."""
+    from pxr import Gf, Usd
+
+    from ovstage import PopulationDomain, Stage
+    from ovstage.population import apply_usd_changes, open_usd
+
+    with Stage("bench") as stage:
+        opening = sum(open_usd(stage, path, domains=PopulationDomain.ALL).seconds.values())
+        scene = Usd.Stage.Open(path)
+        moved = scene.GetPrimAtPath(f"/World/G{count // 200}/P{count // 2}")
+        edits = []
+        for ordinal in range(2, 9):
+            moved.GetAttribute("xformOp:translate").Set(Gf.Vec3d(ordinal, 0, 0))
+            with undisturbed():
+                edits.append(timed(lambda at=ordinal: apply_usd_changes(stage, at)))
+    detail = f"{shown(median(edits))}, {shown(opening)}"
+    return Row(f"follow an edit of one of {count:.0e} prims: apply / open", median(edits) / opening, 0.1, detail=detail)
+
+
+def articulations() -> Iterator[Row]:
+    """The largest scene of robots that newton ships, where newton is installed."""
+    from ovstage import PopulationDomain, Stage
+    from ovstage.population import open_usd
+
+    found = find_spec("newton")
+    if not (found and found.submodule_search_locations):
+        return
+    path = str(Path(found.submodule_search_locations[0]) / "tests" / "assets" / "ant_multi.usda")
+    times = []
+    for _ in range(7):
+        with Stage("bench") as stage, undisturbed():
+            times.append(timed(lambda on=stage: open_usd(on, path, domains=PopulationDomain.ALL)))
+    yield Row("open ant_multi.usda of newton", median(times), 0.4, unit="s", detail=f"fastest {shown(min(times))}")
 
 
 def compare(path: str, repeats: int) -> tuple[list[float], list[float]]:

@@ -86,7 +86,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smaller columns and fewer repeats: under a minute")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the rows as JSON, too")
     parser.add_argument("--only", metavar="WORD", help=f"measure only what matches: {', '.join(SUBJECTS)}")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.only and not any(options.only in name for name in SUBJECTS):
+        parser.error(f"--only {options.only} matches nothing: give a part of {', '.join(SUBJECTS)}")
+    return options
 
 
 if __name__ == "__main__":
