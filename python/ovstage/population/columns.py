@@ -85,7 +85,7 @@ class Scene:
         self.names = Names()
         """The texts and paths that the columns mean."""
         self._columns: dict[tuple[str, Form], Column] = {}
-        self._skipped: dict[tuple[str, str], Skipped] = {}
+        self._skipped: dict[tuple[str, str], list[str]] = {}  # the paths, by attribute and reason
 
     @property
     def columns(self) -> list[Column]:
@@ -95,7 +95,7 @@ class Scene:
     @property
     def skipped(self) -> list[Skipped]:
         """What was left out and why."""
-        return list(self._skipped.values())
+        return [Skipped(paths[0], *key, len(paths)) for key, paths in self._skipped.items()]
 
     def new_row(self, path: str) -> int:
         """Give the next prim its row."""
@@ -112,9 +112,7 @@ class Scene:
 
     def skip(self, path: str, attribute: str, reason: str) -> None:
         """Note that something is left out."""
-        key = (attribute, reason)
-        first = self._skipped.get(key)
-        self._skipped[key] = Skipped(first.path if first else path, attribute, reason, first.count + 1 if first else 1)
+        self._skipped.setdefault((attribute, reason), []).append(path)
 
     def pack(self, least: int = 1) -> None:
         """Turn what was read into numbers, in every column with at least that many values."""

@@ -32,6 +32,7 @@ __all__ = [
     "Names",
     "Packed",
     "form_of",
+    "plain_form",
     "unpacked",
 ]
 
@@ -200,6 +201,23 @@ def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
         accepts = (type_name.type.pythonClass, tuple)
     lanes = len(kinds) or _lanes(scalar.defaultValue)
     return Form(str(type_name), type_name.isArray, lanes, semantic, kinds, accepts, elements, lends)
+
+
+def plain_form(kind: type) -> Form | None:
+    """The form of the values of a class that USD hands out; the one without a role where several types share it."""
+    return _plain_forms().get(kind)
+
+
+@cache
+def _plain_forms() -> dict[type, Form]:
+    found: dict[type, Form] = {}
+    names = Sdf.ValueTypeNames
+    for type_name in (getattr(names, name) for name in dir(names)):
+        if isinstance(type_name, Sdf.ValueTypeName) and (form := form_of(type_name)):
+            held = form.accepts[0]
+            if held not in found or not type_name.role:
+                found[held] = form
+    return found
 
 
 def _shown(value: object) -> str:

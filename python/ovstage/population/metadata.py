@@ -7,12 +7,11 @@ point a ``double``, a text a ``string``, except in the fields that USD itself de
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics  # type: ignore # usd-core has no stubs
 
-from ovstage.population.forms import BOOL, DOUBLE, RELATIONSHIP, TOKEN, TOKENS, Form, form_of
+from ovstage.population.forms import BOOL, DOUBLE, RELATIONSHIP, TOKEN, TOKENS, Form, form_of, plain_form
 
 __all__ = ["INFIX", "metadata_form", "metadata_values", "stage_values", "units"]
 
@@ -84,21 +83,8 @@ def metadata_form(path: str, value: Any) -> tuple[Form, object] | None:
         return RELATIONSHIP, list(map(str, value.GetAppliedItems()))
     if isinstance(value, (Sdf.Specifier, Sdf.Variability, Sdf.Permission)):
         return TOKEN, value.displayName.lower()
-    form = _forms().get(type(value))
+    form = plain_form(type(value))
     return (form, value) if form else None
-
-
-@cache
-def _forms() -> dict[type, Form]:
-    """By the class that USD hands out; the plain type where several share one."""
-    found: dict[type, Form] = {}
-    names = Sdf.ValueTypeNames
-    for type_name in (getattr(names, name) for name in dir(names)):
-        if isinstance(type_name, Sdf.ValueTypeName) and (form := form_of(type_name)):
-            held = form.accepts[0]
-            if held not in found or not type_name.role:
-                found[held] = form
-    return found
 
 
 def _standard(type_name: Sdf.ValueTypeName) -> Form:

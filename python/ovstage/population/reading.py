@@ -6,6 +6,7 @@ and what a combination of schemas and authored names means.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,11 @@ from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
 from ovstage.population.columns import Column, Scene
-from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS
+from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS, plain_form
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
 from ovstage.population.schemas import Declarations, Declared, form_for
 from ovstage.population.scope import BARE
-from ovstage.population.transforms import LOCAL, RESET, WORLD, Transforms
+from ovstage.population.transforms import LOCAL, OP_VALUES, RESET, WORLD, publish_transforms
 
 if TYPE_CHECKING:
     from ovstage.population.scope import Scope, Want
@@ -86,21 +87,19 @@ class Reader:
 
     def __init__(self, stage: Usd.Stage, time: Usd.TimeCode, scope: Scope) -> None:
         self.scene = Scene()
+        self._stage = stage
         self._time = time
         self._is_timed = not time.IsDefault()
+        self._has_instances = bool(stage.GetPrototypes())
         self._declarations = Declarations(self.scene)
-        self._plans: dict[tuple[int, tuple[str, ...], int], _Plan] = {}
-        self._made: list[_Plan] = []
-        self._transforms = Transforms(time)
+        self._plans: list[_Plan] = []
+        self._shared_plans: dict[tuple[Declared, tuple[str, ...], Want], _Plan] = {}
+        self._types: defaultdict[str, list[int]] = defaultdict(list)  # the prims of each
         self._bound: list[tuple[int, Usd.Prim]] = []
         self._instances: list[tuple[int, str]] = []
-        self._rows: dict[str, int] = {}
-        self._has_instances = bool(stage.GetPrototypes())
-        self._type = self.scene.column("usd-prim-type", TOKEN)
-        self._schemas = self.scene.column("usd-schemas", TOKENS)
         if scope.empty:
             return
-        self._rows["/"] = root = self.scene.new_row("/")
+        root = self.scene.new_row("/")
         found = dict(units(stage)) if scope.takes_prims else {}
         for path in scope.stage_metadata:
             found.update(stage_values(stage, path))
@@ -110,7 +109,7 @@ class Reader:
     def read(self, prim: Usd.Prim, want: Want) -> None:
         """Add one prim: type, schemas, attributes, relationships, connections, transform, metadata."""
         path = _path(prim).pathString
-        row = self._rows[path] = self.scene.new_row(path)
+        row = self.scene.new_row(path)
         info = _type_info(prim)
         kind = _type_name(info)
         declared = self._declarations.of(prim, kind, tuple(_authored_schemas(info)))
@@ -118,20 +117,18 @@ class Reader:
         if self._has_instances and _is_instance(prim):
             self._instances.append((row, str(prim.GetPrototype().GetPath())))
             kind = "XformInstance" if kind == "Xform" else kind
-        self._type.add(row, kind or UNTYPED)
+        self._types[kind].append(row)
         for name in declared.unknown:
             reason = f"applies {name}, which is not registered: only its authored values are published"
             self.scene.skip(path, "", reason)
         plan = self._plan(prim, declared, tuple(_authored_names(prim)), want)
+        plan.rows.append(row)
         if plan.wanted:
             self._read_authored(row, path, prim, plan)
-            plan.rows.append(row)
         for name in plan.computed:
             self.scene.skip(path, name, "this is the name of a column that population computes")
         if self._is_timed and any(map(_varies, prim.GetAuthoredAttributes())):
             self.scene.varying.append(path)
-        if declared.is_xformable:
-            self._transforms.add(row, prim, plan.has_order)
         if want.bindings and declared.is_bound:
             self._bound.append((row, prim))
         if want.prim_metadata or want.property_metadata:
@@ -139,33 +136,45 @@ class Reader:
 
     def finish(self) -> None:
         """Add what follows from all prims together."""
+        scene = self.scene
+        self._add_prototypes()
+        kinds, schemas = scene.column("usd-prim-type", TOKEN), scene.column("usd-schemas", TOKENS)
+        for kind, rows in self._types.items():
+            kinds.share(rows, kind or UNTYPED)
         for declared in self._declarations:
             if declared.applied:
-                self._schemas.share(declared.rows, declared.applied)
-        for plan in self._made:
-            for found, value in plan.fallbacks:
-                found.share(plan.rows, value)
-        bindings.publish_bindings(self.scene, self._bound)
+                schemas.share(declared.rows, declared.applied)
+        for plan in self._plans:
+            for column, value in plan.fallbacks:
+                column.share(plan.rows, value)
+        bindings.publish_bindings(scene, self._bound)
+        scene.settle()
+        movable = [plan for plan in self._plans if plan.is_xformable]
+        moved = [plan for plan in movable if plan.has_order]
+        publish_transforms(scene, self._stage, self._time, _rows(movable), _rows(moved))
+
+    def _add_prototypes(self) -> None:
+        """Every prototype gets a row, unless an instance inside of another one has shown it to be there."""
+        if not self._instances:
+            return
+        known = set(self.scene.paths)
         column = self.scene.column(PROTOTYPE, RELATIONSHIP)
         for row, prototype in self._instances:
             column.add(row, [prototype])
-            if prototype not in self._rows:
-                self._rows[prototype] = self.scene.new_row(prototype)
-                self._type.add(self._rows[prototype], UNTYPED)
-        self.scene.settle()
-        self._transforms.publish(self.scene)
+            if prototype not in known:
+                known.add(prototype)
+                self._types[UNTYPED].append(self.scene.new_row(prototype))
 
     def _plan(self, prim: Usd.Prim, declared: Declared, names: tuple[str, ...], want: Want) -> _Plan:
-        if not want.plain:
-            self._made.append(_Plan(declared, names, lambda name: want.takes(prim, name)))
-            return self._made[-1]
-        key = (id(declared), names, id(want))
-        found = self._plans.get(key)
+        key = (declared, names, want)
+        found = self._shared_plans.get(key)
         if found is None:
-            found = self._plans[key] = _Plan(declared, names, lambda name: want.takes(prim, name))
+            found = _Plan(declared, names, lambda name: want.takes(prim, name))
             if want.bindings and declared.is_bound:
                 found.leave(bindings.NAME)
-            self._made.append(found)
+            self._plans.append(found)
+            if want.plain:
+                self._shared_plans[key] = found
         return found
 
     def _read_authored(self, row: int, path: str, prim: Usd.Prim, plan: _Plan) -> None:
@@ -181,12 +190,11 @@ class Reader:
                     continue
                 value = _value(found, time)
                 if value is not None:
-                    column = slot.column
-                    if not slot.is_declared:
+                    if not slot.is_declared and type(value) is not slot.op_value:
                         type_name = _value_type(found)
                         if type_name != slot.type_name:
-                            self._assign(slot, path, prim, type_name)
-                        column = slot.column
+                            self._assign(slot, path, prim, type_name, value)
+                    column = slot.column
                     if column is not None:
                         column.rows.append(row)
                         column.values.append(value)
@@ -197,14 +205,19 @@ class Reader:
             except Tf.ErrorException:
                 self.scene.skip(path, slot.name, _OTHER_KIND)
 
-    def _assign(self, slot: _Slot, path: str, prim: Usd.Prim, type_name: Sdf.ValueTypeName) -> None:
+    def _assign(self, slot: _Slot, path: str, prim: Usd.Prim, type_name: Sdf.ValueTypeName, value: object) -> None:
         """Give an attribute that no schema declares its column: only the attribute itself knows its type."""
-        form = form_for(prim, slot.name, type_name)
-        if form is None:
+        is_op = slot.name.startswith("xformOp:") and type(value) in OP_VALUES
+        form = plain_form(type(value)) if is_op else form_for(prim, slot.name, type_name)
+        slot.type_name, slot.op_value, slot.column = None, None, None
+        if form is None:  # the next one is to be named too
             self.scene.skip(path, slot.name, f"USD type {type_name} has no representation")
-            slot.type_name = slot.column = None  # the next one is to be named too
+            return
+        slot.column = self.scene.column(slot.name, form)
+        if is_op:
+            slot.op_value = type(value)
         else:
-            slot.type_name, slot.column = type_name, self.scene.column(slot.name, form)
+            slot.type_name = type_name
 
     def _read_metadata(self, row: int, path: str, prim: Usd.Prim, want: Want) -> None:
         found: dict[tuple[str, str], object] = {}  # asked for twice is published once
@@ -232,31 +245,35 @@ class Reader:
 class _Slot:
     """One authored property of the prims of a plan, and the column for its values."""
 
-    __slots__ = ("column", "is_declared", "name", "type_name", "wanted")
+    __slots__ = ("column", "is_declared", "name", "op_value", "type_name", "wanted")
 
     def __init__(self, name: str, column: Column | None, wanted: bool) -> None:
         self.name = name
         self.column = column
         self.is_declared = column is not None
-        self.type_name: Sdf.ValueTypeName | None = None  # what ``column`` is for, where no schema says it
+        # What ``column`` is for, where no schema says it: a type, which takes as long to ask for as the value; or the
+        # class of an op's values, since USD does not heed the role of an op.
+        self.type_name: Sdf.ValueTypeName | None = None
+        self.op_value: type | None = None
         self.wanted = wanted
 
 
 class _Plan:
     """What the prims with the same schemas, the same authored names and the same wishes have in common."""
 
-    __slots__ = ("authored", "computed", "fallbacks", "has_order", "rows", "wanted")
+    __slots__ = ("authored", "computed", "fallbacks", "has_order", "is_xformable", "rows", "wanted")
 
     def __init__(self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool]) -> None:
         columns, authored = declared.columns, set(names)
         self.authored = [_Slot(name, columns.get(name), name not in _COMPUTED and wanted(name)) for name in names]
         self.computed = [name for name in names if name in _COMPUTED and wanted(name)]
-        self.rows: list[int] = []  # the prims that have the fallbacks
+        self.rows: list[int] = []  # the prims
         self.fallbacks = [
             (columns[name], value)
             for name, value in declared.fallbacks.items()
             if name not in authored and name not in _COMPUTED and wanted(name)
         ]
+        self.is_xformable = declared.is_xformable
         self.has_order = "xformOpOrder" in authored
         self.wanted = bool(self.fallbacks) or any(slot.wanted for slot in self.authored)
 
@@ -264,3 +281,7 @@ class _Plan:
         """Do not read one authored property: its column is computed."""
         for slot in self.authored:
             slot.wanted = slot.wanted and slot.name != name
+
+
+def _rows(plans: list[_Plan]) -> list[int]:
+    return sorted(row for plan in plans for row in plan.rows)

@@ -62,7 +62,7 @@ def register(paths: Sequence[str]) -> None:
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class Declared:
     """What one combination of a type and applied schemas declares."""
 

@@ -21,7 +21,7 @@ from ovstage.population.source import sentences
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
-__all__ = ["LOCAL", "RESET", "WORLD", "Transforms", "world_matrices"]
+__all__ = ["LOCAL", "OP_VALUES", "RESET", "WORLD", "publish_transforms", "world_matrices"]
 
 LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
 
@@ -38,53 +38,57 @@ _OPS = {
 }
 """The ops that are computed here, and the values that they take. USD computes a transform with any other."""
 
+OP_VALUES = frozenset(kind for kinds in _OPS.values() for kind in kinds if kind is not float)
+"""The values of ops whose class alone says how they are stored."""
+
 Rows = npt.NDArray[np.int64]
 _NOBODY = np.empty(0, np.int64)
 
 
-class Transforms:
-    """The prims that have a transform, as they are met; their matrices when all values are known."""
+def publish_transforms(
+    scene: Scene, stage: Usd.Stage, time: Usd.TimeCode, movable: list[int], moved: list[int]
+) -> None:
+    """Make the columns of the local transforms, when the columns of ``scene`` are settled.
 
-    def __init__(self, time: Usd.TimeCode) -> None:
-        self._cache = UsdGeom.XformCache(time)
-        self._rows: list[int] = []
-        self._moved: dict[int, Usd.Prim] = {}  # those whose matrix is not the identity, by row
+    Rows, ascending: the prims that have a transform, and those of them that have an order of ops; the matrix of the
+    others is the identity.
+    """
+    if not movable:
+        return
+    rows = np.array(movable, np.int64)
+    local = np.tile(np.eye(4), (len(rows), 1, 1))
+    resets = np.zeros(len(rows), bool)
+    left = np.zeros(len(scene.paths), bool)  # to compute
+    left[moved] = True
+    values = _OpValues(scene)
+    for order, having in _orders(scene):
+        known, matrices = values.matrices(order, having[left[having]])
+        at = np.searchsorted(rows, known)
+        local[at], resets[at] = matrices, order[:1] == (_RESET,)
+        left[known] = False
+    _ask(scene, stage, time, rows, left, local, resets)
+    scene.column(LOCAL, MATRIX).put(rows, local)
+    scene.column(RESET, BOOL).put(rows, resets)
 
-    def add(self, row: int, prim: Usd.Prim, has_order: bool) -> None:
-        """Record a prim. Without an authored order of ops its local matrix is the identity."""
-        if has_order:
-            self._moved[row] = prim
-        self._rows.append(row)
 
-    def publish(self, scene: Scene) -> None:
-        """Make the columns of the local transforms, when the columns of ``scene`` are settled."""
-        if not self._rows:
-            return
-        rows = np.array(self._rows)
-        local = np.tile(np.eye(4), (len(rows), 1, 1))
-        resets = np.zeros(len(rows), bool)
-        for row in self._compute(scene, rows, local, resets):
-            at = int(np.searchsorted(rows, row))
-            try:
-                local[at], resets[at] = self._cache.GetLocalTransformation(self._moved[row])
-            except Tf.ErrorException as error:
-                complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
-                scene.skip(scene.paths[row], "xformOpOrder", complaint)
-        scene.column(LOCAL, MATRIX).put(rows, local)
-        scene.column(RESET, BOOL).put(rows, resets)
-
-    def _compute(self, scene: Scene, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]) -> list[int]:
-        """Fill in what follows from the values that were read, order by order; return the rows of the others."""
-        left = np.zeros(len(scene.paths), bool)
-        left[list(self._moved)] = True
-        values = _OpValues(scene)
-        for order, having in _orders(scene):
-            known, matrices = values.matrices(order, having[left[having]])
-            at = np.searchsorted(rows, known)
-            local[at], resets[at] = matrices, order[:1] == (_RESET,)
-            left[known] = False
-        rest: list[int] = np.flatnonzero(left).tolist()
-        return rest
+def _ask(
+    scene: Scene,
+    stage: Usd.Stage,
+    time: Usd.TimeCode,
+    rows: Rows,
+    left: npt.NDArray[np.bool_],
+    local: npt.NDArray[Any],
+    resets: npt.NDArray[np.bool_],
+) -> None:
+    """Let USD compute what is left."""
+    cache = UsdGeom.XformCache(time)
+    for row in np.flatnonzero(left).tolist():
+        at = int(np.searchsorted(rows, row))
+        try:
+            local[at], resets[at] = cache.GetLocalTransformation(stage.GetPrimAtPath(scene.paths[row]))
+        except Tf.ErrorException as error:
+            complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
+            scene.skip(scene.paths[row], "xformOpOrder", complaint)
 
 
 def _orders(scene: Scene) -> Iterator[tuple[tuple[str, ...], Rows]]:
