@@ -221,6 +221,13 @@ func (c *Column) Delete(rows Rows, ordinal uint64) {
 	c.tombstones++
 }
 
+// Undelete takes back the last Delete at an ordinal, as long as nothing was recorded at it since.
+func (c *Column) Undelete(ordinal uint64) {
+	last := len(c.upTo(ordinal)) - 1
+	c.dismiss(c.records[last])
+	c.records = slices.Delete(c.records, last, last+1)
+}
+
 // dismiss gives back what a record holds.
 func (c *Column) dismiss(r record) {
 	r.rows.Release()

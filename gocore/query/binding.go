@@ -60,10 +60,12 @@ func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error)
 	return b, nil
 }
 
-// Growth is a list of which some prims are about to get a row. Everything that can fail has been done.
+// Growth is a list of which some prims are about to get a row. Everything that can fail has been done. Several lists may be
+// prepared for one column before the first grows, if no prim without a row is in two of them.
 type Growth struct {
-	binding *Binding // what is known of the others
-	added   []uint32 // path indices of the prims without a row, in list order
+	binding *Binding    // what is known of the others
+	rows    column.Rows // theirs, with a reference: the binding may leave the cache before it grows
+	added   []uint32    // path indices of the prims without a row, in list order
 	index   memory.Block
 }
 
@@ -71,11 +73,15 @@ type Growth struct {
 // the column changes, or else Drop gives back what was prepared.
 func (c *Bindings) Prepare(col *column.Column, list *pathdict.List) (Growth, error) {
 	b, err := c.Of(col, list)
-	if err != nil || len(b.missing) == 0 {
-		return Growth{binding: b}, err
+	if err != nil {
+		return Growth{}, err
+	}
+	g := Growth{binding: b, rows: b.rows.Retain()}
+	if len(b.missing) == 0 {
+		return g, nil
 	}
 	paths := list.Indices()
-	g := Growth{binding: b, added: make([]uint32, len(b.missing))}
+	g.added = make([]uint32, len(b.missing))
 	for i, position := range b.missing {
 		g.added[i] = paths[position]
 	}
@@ -83,25 +89,36 @@ func (c *Bindings) Prepare(col *column.Column, list *pathdict.List) (Growth, err
 		g.added = distinct(g.added)
 	}
 	if len(g.added) < list.Len() {
-		g.index, err = memory.Alloc(4*list.Len(), memory.Indices)
+		if g.index, err = memory.Alloc(4*list.Len(), memory.Indices); err != nil {
+			g.Drop()
+			return Growth{}, err
+		}
 	}
-	return g, err
+	return g, nil
 }
 
 // Drop gives up a growth that will not take place.
-func (g Growth) Drop() { g.index.Release() }
+func (g Growth) Drop() {
+	g.rows.Release()
+	g.index.Release()
+}
 
 // Grow gives rows to the prims that have none and returns the binding of all; added lists their path indices.
 func (c *Bindings) Grow(col *column.Column, g Growth) (b *Binding, added []uint32) {
 	b, added = g.binding, g.added
-	switch {
-	case len(b.missing) == 0:
+	switch known := c.all[b.list]; {
+	case len(b.missing) == 0 && known == nil: // it left the cache
+		c.add(b) // with the growth's reference
 		return b, nil
+	case len(b.missing) == 0:
+		g.rows.Release()
+		return known, nil
 	case !g.index.Valid():
 		grown := &Binding{list: b.list, rows: col.Add(added)}
-		c.replace(b, grown)
+		c.replace(grown)
 		return grown, added
 	}
+	defer g.rows.Release()
 	paths := b.list.Indices()
 	start, _ := col.Add(added).Interval()
 	rows := g.index.Uint32s(b.list.Len())
@@ -117,12 +134,15 @@ func (c *Bindings) Grow(col *column.Column, g Growth) (b *Binding, added []uint3
 	}
 	*c.Resolved += uint64(len(b.missing))
 	grown := &Binding{list: b.list, rows: column.Indexed(g.index, b.list.Len())}
-	c.replace(b, grown)
+	c.replace(grown)
 	return grown, added
 }
 
-func (c *Bindings) replace(b, grown *Binding) {
-	c.drop(b)
+// replace caches a binding in the place of what was known of its list.
+func (c *Bindings) replace(grown *Binding) {
+	if known := c.all[grown.list]; known != nil {
+		c.drop(known)
+	}
 	c.add(grown)
 }
 

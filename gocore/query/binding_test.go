@@ -180,3 +180,43 @@ func TestCacheIsBounded(t *testing.T) {
 	assert.Len(t, b.bindings.order, maxBindings)
 	assert.Len(t, b.bindings.all, maxBindings)
 }
+
+// Lists that are prepared together grow one after the other, also those that the cache has lost meanwhile.
+func TestGrowthOutlivesItsBinding(t *testing.T) {
+	b := newBench(t)
+	const lists = maxBindings + 3
+	pairs := make([]*pathdict.List, lists)
+	for i := range pairs {
+		pairs[i] = b.list(fmt.Sprintf("/old%d", i), fmt.Sprintf("/older%d", i))
+	}
+	b.grow(b.list("/first"))
+	for round := range 2 { // without rows, then with all of them
+		growths := make([]Growth, lists)
+		for i, list := range pairs {
+			var err error
+			growths[i], err = b.bindings.Prepare(b.column, list)
+			require.NoError(t, err)
+		}
+		for i, g := range growths {
+			binding, added := b.bindings.Grow(b.column, g)
+			assert.Len(t, added, 2-2*round)
+			start, interval := binding.Rows().Interval()
+			require.True(t, interval)
+			assert.Equal(t, 1+2*i, start)
+		}
+	}
+	mixed := make([]Growth, lists)
+	for i := range mixed { // with some of them, and not side by side
+		var err error
+		mixed[i], err = b.bindings.Prepare(b.column, b.list(fmt.Sprintf("/older%d", i), fmt.Sprintf("/new%d", i), fmt.Sprintf("/old%d", i)))
+		require.NoError(t, err)
+	}
+	live := memory.Counters().Blocks()
+	for i, g := range mixed[1:] {
+		binding, _ := b.bindings.Grow(b.column, g)
+		assert.Equal(t, []uint32{uint32(2*i + 4), uint32(2*lists + 1 + i), uint32(2*i + 3)}, binding.Rows().List())
+	}
+	mixed[0].Drop()
+	b.bindings.Close()
+	assert.Less(t, memory.Counters().Blocks(), live)
+}

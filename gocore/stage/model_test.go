@@ -98,8 +98,10 @@ func newPlay(t *testing.T, seed uint64) *play {
 func (p *play) run(steps int) {
 	for range steps {
 		switch n := p.random.IntN(100); {
-		case n < 45:
+		case n < 40:
 			p.writeSome()
+		case n < 45:
+			p.publishSome()
 		case n < 50:
 			p.deleteSome()
 		case n < 62:

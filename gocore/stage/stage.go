@@ -21,6 +21,7 @@ import (
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
+	"ovstage/gocore/tensor"
 )
 
 // Stage is one attribute stage.
@@ -121,8 +122,15 @@ func (s *Stage) Close() {
 // lock takes the stage's mutex; it fails, unlocked, on a closed stage.
 func (s *Stage) lock() *Error {
 	s.mu.Lock()
-	if s.closed {
+	err := s.checkOpen()
+	if err != nil {
 		s.mu.Unlock()
+	}
+	return err
+}
+
+func (s *Stage) checkOpen() *Error {
+	if s.closed {
 		return errorf(InvalidHandle, "stage %q was destroyed", s.name)
 	}
 	return nil
@@ -144,6 +152,27 @@ func (s *Stage) known(name pathdict.Token) *attribute {
 		s.attributes[name] = a
 	}
 	return a
+}
+
+// newColumn returns a column that is no attribute's yet.
+func (s *Stage) newColumn(schema column.Schema) *bound {
+	return &bound{Column: column.New(schema), bindings: query.Bindings{Resolved: &s.resolved}}
+}
+
+// attach makes a column an attribute's.
+func (s *Stage) attach(a *attribute, c *bound) {
+	c.KeepHistory(s.history, s.floorOf(a))
+	a.columns = append(a.columns, c)
+}
+
+// stamp gives a column without a role the one that its values have, and reports whether it did.
+func (a *attribute) stamp(c *bound, role tensor.Semantic) bool {
+	if c.Schema().Semantic != 0 || role == 0 {
+		return false
+	}
+	c.Stamp(role)
+	a.postings = nil // its values may be tokens from now on
+	return true
 }
 
 // floorOf is the effective floor of an attribute, nil for one that is not known yet.

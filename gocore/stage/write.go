@@ -47,6 +47,9 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 	}()
 	for i := range writes {
 		e, err := s.judge(q, &writes[i], ordinal, mode)
+		if err == nil && e.prims.Len() > 0 {
+			e.column, err = s.columnFor(e.name, e.prims, e.schema, ordinal)
+		}
 		entries = append(entries, e)
 		if err != nil {
 			return 0, err
@@ -114,7 +117,7 @@ func (e *entry) release() {
 	e.growth.Drop()
 }
 
-// judge refuses what can't be written and finds the column. It changes nothing.
+// judge refuses what can't be written, whatever the stage holds for the prims. It changes nothing.
 func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry, *Error) {
 	e := entry{name: s.stored(w.Attribute), prims: q.Prims}
 	if err := s.checkTarget("written", e.name, ordinal); err != nil {
@@ -158,10 +161,8 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 	if e.prims.Len() == 0 {
 		e.release()
 		e.scratch = memory.Block{}
-		return e, nil
 	}
-	e.column, err = s.columnFor(e.name, e.prims, e.schema, ordinal)
-	return e, err
+	return e, nil
 }
 
 // apply copies every payload, then makes all of them records. When it fails nothing has been written.
@@ -169,19 +170,31 @@ func (s *Stage) apply(entries []entry, ordinal uint64, mode Mode) *Error {
 	if err := s.copyIn(entries, ordinal, mode); err != nil {
 		return err
 	}
+	if err := s.prepareAll(entries); err != nil {
+		return err
+	}
+	s.recordAll(entries, ordinal)
+	return nil
+}
+
+func (s *Stage) prepareAll(entries []entry) *Error {
 	for i := range entries {
 		if err := s.prepare(&entries[i]); err != nil {
 			return err
 		}
 	}
-	for i := range entries { // from here on nothing fails
+	return nil
+}
+
+// recordAll makes what was copied and prepared records. Nothing in it fails.
+func (s *Stage) recordAll(entries []entry, ordinal uint64) {
+	for i := range entries {
 		e := &entries[i]
 		s.bind(e)
 		e.adopt(ordinal)
 		s.record(*e, ordinal)
 		e.block, e.arena = memory.Block{}, column.Arena{} // the column's now
 	}
-	return nil
 }
 
 // unlockFrom is the number of bytes from which a copy is made without the stage's mutex: others would wait for longer than
@@ -191,16 +204,9 @@ const unlockFrom = 1 << 18
 // copyIn makes the one copy of a write, into blocks that belong to nobody yet. A long one lets other operations of the
 // stage go on meanwhile; what was judged before is then judged again.
 func (s *Stage) copyIn(entries []entry, ordinal uint64, mode Mode) *Error {
-	total := 0
-	for i := range entries {
-		e := &entries[i]
-		if e.adoptable() {
-			continue
-		}
-		if err := e.makeRoom(); err != nil {
-			return wrap(err, "attribute %q", s.quoted(e.name))
-		}
-		total += e.block.Size() + e.arena.Block.Size()
+	total, err := s.makeRoom(entries)
+	if err != nil {
+		return err
 	}
 	if total < unlockFrom || mode == Update { // an update has chosen its prims and can't choose again
 		fill(entries)
@@ -208,6 +214,21 @@ func (s *Stage) copyIn(entries []entry, ordinal uint64, mode Mode) *Error {
 	}
 	s.fillUnlocked(entries)
 	return s.judgeAgain(entries, ordinal, mode)
+}
+
+// makeRoom takes the blocks into which payloads are copied, and returns how many bytes they are.
+func (s *Stage) makeRoom(entries []entry) (total int, err *Error) {
+	for i := range entries {
+		e := &entries[i]
+		if e.adoptable() {
+			continue
+		}
+		if err := e.makeRoom(); err != nil {
+			return 0, wrap(err, "attribute %q", s.quoted(e.name))
+		}
+		total += e.block.Size() + e.arena.Block.Size()
+	}
+	return total, nil
 }
 
 func (s *Stage) fillUnlocked(entries []entry) {
@@ -224,8 +245,8 @@ func fill(entries []entry) {
 
 // judgeAgain refuses what has become impossible while the mutex was free.
 func (s *Stage) judgeAgain(entries []entry, ordinal uint64, mode Mode) (err *Error) {
-	if s.closed {
-		return errorf(InvalidHandle, "stage %q was destroyed", s.name)
+	if err := s.checkOpen(); err != nil {
+		return err
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -320,7 +341,7 @@ func (e *entry) gatherIn(width int) {
 // prepare finds the rows of the prims and takes the memory that giving rows to the others needs. It changes nothing.
 func (s *Stage) prepare(e *entry) *Error {
 	if e.column == nil {
-		e.column = &bound{Column: column.New(e.schema), bindings: query.Bindings{Resolved: &s.resolved}}
+		e.column = s.newColumn(e.schema)
 		e.fresh = true
 	}
 	var err error
@@ -333,9 +354,7 @@ func (s *Stage) prepare(e *entry) *Error {
 // bind creates what is missing: the attribute, the column, the rows.
 func (s *Stage) bind(e *entry) {
 	if e.fresh {
-		a := s.known(e.name)
-		e.column.KeepHistory(s.history, s.floorOf(a))
-		a.columns = append(a.columns, e.column)
+		s.attach(s.known(e.name), e.column)
 	}
 	b, added := e.column.bindings.Grow(e.column.Column, e.growth)
 	e.growth = query.Growth{}
@@ -345,10 +364,7 @@ func (s *Stage) bind(e *entry) {
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
 func (s *Stage) record(e entry, ordinal uint64) {
 	a := s.known(e.name)
-	if e.column.Schema().Semantic == 0 && e.schema.Semantic != 0 {
-		e.column.Stamp(e.schema.Semantic)
-		a.postings = nil // its values may be tokens from now on
-	}
+	a.stamp(e.column, e.schema.Semantic)
 	if e.column.Settled(e.rows) {
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.count(a, e.added, +1)

@@ -1,0 +1,226 @@
+package stage
+
+import (
+	"slices"
+
+	"ovstage/gocore/pathdict"
+)
+
+// Deletion is one delete of a publication, as DeleteAttributes has it.
+type Deletion struct {
+	Query      QueryID
+	Attributes []pathdict.Token // none: the prims themselves
+}
+
+// Batch is what a publication writes to the prims of one query.
+type Batch struct {
+	Query  QueryID
+	Writes []Write
+}
+
+// Publish deletes, then writes, in one operation at one ordinal: all of it, or nothing where any of it is refused. The writes
+// are judged by what the deletes leave, so a prim may lose an attribute and get it back with another schema. They create
+// prims and update them (Upsert). A prim gets one value of an attribute at most. The payloads are no longer needed when the
+// call returns.
+func (s *Stage) Publish(deletions []Deletion, batches []Batch, ordinal uint64) (op uint64, err *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	p := publication{Stage: s, ordinal: ordinal}
+	defer p.release()
+	for _, step := range []func() *Error{
+		func() *Error { return p.judge(deletions, batches) },
+		p.try,
+		p.copyIn,
+		func() *Error { return s.prepareAll(p.entries) },
+	} {
+		if err := step(); err != nil {
+			return 0, err
+		}
+	}
+	p.keep()
+	return s.succeed(), nil
+}
+
+// publication is one on its way. Deletes and new columns come into being before it is known whether all of it can be done,
+// because what is judged after them depends on them. They are taken back, last one first, where it can't, and before
+// anybody could see them.
+type publication struct {
+	*Stage
+	ordinal   uint64
+	deletions []deletion
+	entries   []entry
+	doomed    []doomed // what the deletes have removed
+	undo      []func()
+}
+
+// deletion is one whose query was looked up.
+type deletion struct {
+	prims *pathdict.List
+	names []pathdict.Token
+}
+
+// judge looks the queries up and refuses what can't be done whatever the stage holds.
+func (p *publication) judge(deletions []Deletion, batches []Batch) *Error {
+	for _, d := range deletions {
+		q, err := p.query(d.Query)
+		if err != nil {
+			return err
+		}
+		p.deletions = append(p.deletions, deletion{q.Prims, p.storedAll(d.Attributes)})
+	}
+	for _, b := range batches {
+		q, err := p.query(b.Query)
+		if err != nil {
+			return err
+		}
+		for i := range b.Writes {
+			e, err := p.Stage.judge(q, &b.Writes[i], p.ordinal, Upsert)
+			p.entries = append(p.entries, e)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	p.entries = slices.DeleteFunc(p.entries, func(e entry) bool { return e.prims.Len() == 0 })
+	return p.checkApart()
+}
+
+// checkApart refuses two values of one attribute for one prim: in which order they were meant nobody could tell, and a column
+// could not give the prim its row.
+func (p *publication) checkApart() *Error {
+	times := map[pathdict.Token]int{}
+	for i := range p.entries {
+		times[p.entries[i].name]++
+	}
+	seen := map[pathdict.Token]pathSet{}
+	for i := range p.entries {
+		e := &p.entries[i]
+		if times[e.name] == 1 {
+			continue
+		}
+		set := seen[e.name]
+		if at := slices.IndexFunc(e.prims.Indices(), set.has); at >= 0 {
+			return errorf(InvalidArgument, "attribute %q: prim %s is written twice in one publication; give each prim one value",
+				p.quoted(e.name), p.path(e.prims.At(at)))
+		}
+		set.change(e.prims.Indices(), +1)
+		seen[e.name] = set
+	}
+	return nil
+}
+
+// try deletes, and finds or makes the columns of the writes as they are then. All of it can be taken back.
+func (p *publication) try() *Error {
+	for _, d := range p.deletions {
+		if err := p.delete(d); err != nil {
+			return err
+		}
+	}
+	for i := range p.entries {
+		if err := p.place(&p.entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *publication) delete(d deletion) *Error {
+	for _, name := range d.names {
+		if err := p.checkTarget("deleted", name, p.ordinal); err != nil {
+			return err
+		}
+	}
+	found, err := p.doom(d.prims, d.names, p.ordinal)
+	p.doomed = append(p.doomed, found...)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		f.column.Delete(f.rows, p.ordinal)
+		p.undo = append(p.undo, func() { f.column.Undelete(p.ordinal) })
+	}
+	return nil
+}
+
+// place finds the column of a write. One that is new, or gets its role from the write, is so for the writes that follow.
+func (p *publication) place(e *entry) (err *Error) {
+	if err := p.checkFloor(e.name, p.ordinal); err != nil {
+		return err
+	}
+	if e.column, err = p.columnFor(e.name, e.prims, e.schema, p.ordinal); err != nil {
+		return err
+	}
+	if e.column == nil {
+		e.column = p.create(e)
+	}
+	if c := e.column; p.known(e.name).stamp(c, e.schema.Semantic) {
+		p.undo = append(p.undo, func() { c.Stamp(0) })
+	}
+	return nil
+}
+
+// create makes a column, and its attribute if need be.
+func (p *publication) create(e *entry) *bound {
+	_, known := p.attributes[e.name]
+	name, a, c := e.name, p.known(e.name), p.newColumn(e.schema)
+	p.attach(a, c)
+	p.undo = append(p.undo, func() {
+		last := len(a.columns) - 1
+		a.columns = slices.Delete(a.columns, last, last+1)
+		c.bindings.Close()
+		c.Column.Close()
+		if !known {
+			delete(p.attributes, name)
+		}
+	})
+	return c
+}
+
+// copyIn copies the payloads. Others may go on during a long copy, and must not see what was tried: it is tried again.
+func (p *publication) copyIn() *Error {
+	total, err := p.makeRoom(p.entries)
+	if err != nil {
+		return err
+	}
+	if total < unlockFrom {
+		fill(p.entries)
+		return nil
+	}
+	p.takeBack()
+	p.fillUnlocked(p.entries)
+	if err := p.checkOpen(); err != nil {
+		return err
+	}
+	return p.try()
+}
+
+// keep makes what was tried so, and records the writes. Nothing in it fails.
+func (p *publication) keep() {
+	p.undo = nil
+	for _, d := range p.doomed {
+		p.vanish(d.attribute, d.column, d.rows)
+		p.note(d.attribute, d.column, d.rows)
+	}
+	p.recordAll(p.entries, p.ordinal)
+}
+
+// takeBack leaves the stage as it was before try.
+func (p *publication) takeBack() {
+	for _, undo := range slices.Backward(p.undo) {
+		undo()
+	}
+	for _, d := range p.doomed {
+		d.rows.Release()
+	}
+	p.undo, p.doomed = nil, nil
+}
+
+// release gives up what the publication still holds, and takes back what it did not keep.
+func (p *publication) release() {
+	for i := range p.entries {
+		p.entries[i].release()
+	}
+	p.takeBack()
+}
