@@ -1,5 +1,6 @@
 /*
- * extension.c - the table "ovstage.go.v1": reference counts, exports, maps with choices, counters. See ovstage_go.h.
+ * extension.c - the table "ovstage.go.v1": reference counts, exports, maps with choices, publication, counters. See
+ * ovstage_go.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,53 @@ static ovstage_enqueue_result_t refresh_query(ovstage_instance_t* instance, ovst
   return ov_accept(instance->context, symbol, ovgoRefreshQuery(instance->context, handle));
 }
 
+/* ---- Publication ------------------------------------------------------------------------------------------------- */
+
+/* What one structure of a list points at: "deletes"[at] at every "attribute", "batches"[at] at every "write". */
+static ovstage_api_status_t check_items(const char* list, size_t at, const char* item, const void* items,
+                                        size_t count) {
+  if (items == NULL && count > 0)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "%s[%zu].%ss is NULL with %s_count %zu", list, at, item, item,
+                   count);
+  if (count <= OV_MOST_ENTRIES) return OVSTAGE_OK;
+  return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "%s[%zu].%s_count is %zu, which is more than memory holds", list, at,
+                 item, count);
+}
+
+static ovstage_api_status_t check_publication(const ovstage_go_delete_t* deletes, size_t delete_count,
+                                              const ovstage_go_batch_t* batches, size_t batch_count) {
+  if (deletes == NULL && delete_count > 0)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "deletes is NULL with delete_count %zu", delete_count);
+  if (batches == NULL && batch_count > 0)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "batches is NULL with batch_count %zu", batch_count);
+  if (delete_count > OV_MOST_ENTRIES) return ov_too_many("delete_count", delete_count);
+  if (batch_count > OV_MOST_ENTRIES) return ov_too_many("batch_count", batch_count);
+  ovstage_api_status_t status = OVSTAGE_OK;
+  for (size_t i = 0; status == OVSTAGE_OK && i < delete_count; i++)
+    status = check_items("deletes", i, "attribute", deletes[i].attributes, deletes[i].attribute_count);
+  for (size_t i = 0; status == OVSTAGE_OK && i < batch_count; i++)
+    status = check_items("batches", i, "write", batches[i].writes, batches[i].write_count);
+  return status;
+}
+
+static ovstage_enqueue_result_t publish(ovstage_instance_t* instance, const ovstage_go_delete_t* deletes,
+                                        size_t delete_count, const ovstage_go_batch_t* batches, size_t batch_count,
+                                        ovstage_ordinal_t ordinal) {
+  const char* symbol = "publish";
+  ov_managed_list managed;
+  ov_managed_take(&managed, batches, batch_count);
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status == OVSTAGE_OK) {
+    if ((result.status = check_publication(deletes, delete_count, batches, batch_count)) == OVSTAGE_OK &&
+        (result.status = ov_managed_check(&managed)) == OVSTAGE_OK)
+      result = ovgoPublish(instance->context, delete_count > 0 ? (ovstage_go_delete_t*)deletes : NULL, delete_count,
+                           batch_count > 0 ? (ovstage_go_batch_t*)batches : NULL, batch_count, &managed, ordinal);
+    result = ov_accept(instance->context, symbol, result);
+  }
+  ov_managed_give_back(&managed);
+  return result;
+}
+
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
 
 /* The caller's structure may be older than ours: it gets as much as it has room for. */
@@ -235,4 +283,5 @@ const ovstage_go_v1_t ov_extension = {
     .keep_history = keep_history,
     .query = query,
     .refresh_query = refresh_query,
+    .publish = publish,
 };

@@ -20,10 +20,15 @@ static int by_address(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-static size_t count_tensors(const ovstage_attribute_write_t* writes, size_t count) {
+/* The writes that can be looked at; what is refused for its pointer or its number is left alone. */
+static size_t readable(const ovstage_go_batch_t* batch) {
+  return batch->writes != NULL && batch->write_count <= OV_MOST_ENTRIES ? batch->write_count : 0;
+}
+
+static size_t count_tensors(const ovstage_go_batch_t* batch) {
   size_t total = 0;
-  for (size_t i = 0; i < count; i++)
-    if (writes[i].data.managed_tensors != NULL) total += writes[i].data.tensor_count;
+  for (size_t i = 0; i < readable(batch); i++)
+    if (batch->writes[i].data.managed_tensors != NULL) total += batch->writes[i].data.tensor_count;
   return total;
 }
 
@@ -47,16 +52,18 @@ static void sort(ov_managed_list* list) {
   list->count = kept;
 }
 
-void ov_managed_take(ov_managed_list* list, const ovstage_attribute_write_t* writes, size_t count) {
+void ov_managed_take(ov_managed_list* list, const ovstage_go_batch_t* batches, size_t count) {
   *list = (ov_managed_list){.entries = list->few};
-  if (writes == NULL || count > OV_MOST_ENTRIES || ov_forked) return;
-  size_t total = count_tensors(writes, count);
+  if (batches == NULL || count > OV_MOST_ENTRIES || ov_forked) return;
+  size_t total = 0;
+  for (size_t i = 0; i < count; i++) total += count_tensors(&batches[i]);
   if (total == 0) return;
   if (total > OV_MANAGED_FEW && (list->entries = calloc(total, sizeof *list->entries)) == NULL) {
     list->lost = total; /* without knowing which of them are the same, a leak is the safer end */
     return;
   }
-  for (size_t i = 0; i < count; i++) enter(list, &writes[i].data);
+  for (size_t i = 0; i < count; i++)
+    for (size_t k = 0; k < readable(&batches[i]); k++) enter(list, &batches[i].writes[k].data);
   sort(list);
 }
 

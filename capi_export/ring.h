@@ -183,7 +183,7 @@ typedef struct ov_managed_list {
 
 /* A write takes its tensors first of all, even where it is refused, and gives them back last of all, when it holds
  * nothing any more: deleters are foreign code. In a forked child nothing is taken. */
-void ov_managed_take(ov_managed_list* list, const ovstage_attribute_write_t* writes, size_t count);
+void ov_managed_take(ov_managed_list* list, const ovstage_go_batch_t* batches, size_t count);
 ovstage_api_status_t ov_managed_check(const ov_managed_list* list);
 void ov_managed_give_back(ov_managed_list* list);
 

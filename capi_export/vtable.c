@@ -199,8 +199,9 @@ static E release_read(C c, ovstage_read_handle_t handle) {
 
 static E write_batch(C c, const char* symbol, ovstage_query_handle_t handle, const ovstage_attribute_write_t* writes,
                      size_t count, ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool batch) {
+  const ovstage_go_batch_t all = {handle, writes, count};
   ov_managed_list managed;
-  ov_managed_take(&managed, writes, count);
+  ov_managed_take(&managed, &all, 1);
   E result = {ov_enter(c, symbol), 0};
   if (result.status == OVSTAGE_OK) {
     if (writes == NULL && count > 0)

@@ -20,6 +20,7 @@ import (
 type batch struct {
 	writes  []stage.Write
 	views   []tensor.View      // of all writes, one after the other
+	cuts    []int              // where those of each write end
 	managed *C.ov_managed_list // the tensors that were given away with the call
 }
 
@@ -30,7 +31,7 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 func (b *batch) giveBack() {
 	clear(b.writes)
 	clear(b.views)
-	b.writes, b.views, b.managed = b.writes[:0], b.views[:0], nil
+	b.writes, b.views, b.cuts, b.managed = b.writes[:0], b.views[:0], b.cuts[:0], nil
 	batches.Put(b)
 }
 
@@ -51,7 +52,7 @@ func ovgoWrite(
 	if err := b.translate(i, unsafe.Slice(writes, int(count)), bool(many)); err != nil {
 		return enqueued(0, err)
 	}
-	return enqueued(i.stage.Write(stage.QueryID(query), b.writes, uint64(ordinal), stage.Mode(mode)))
+	return enqueued(i.stage.Write(stage.QueryID(query), b.cut(), uint64(ordinal), stage.Mode(mode)))
 }
 
 // translate describes the entries as the stage takes them. Tensors, maps and masks stay the caller's memory, which it lends
@@ -72,15 +73,19 @@ func (b *batch) translate(i *instance, entries []C.ovstage_attribute_write_t, ma
 			return refuse(err.Code, "attribute %q: %s", name, err.Text)
 		}
 		b.writes = append(b.writes, stage.Write{Attribute: token, Payload: payload})
+		b.cuts = append(b.cuts, len(b.views))
 	}
-	// The views are cut out only now: while they were collected, the array behind them may have moved.
+	return nil
+}
+
+// cut gives each write its views. That comes last: while they were collected, the array behind them may have moved.
+func (b *batch) cut() []stage.Write {
 	from := 0
-	for k := range entries {
-		to := from + int(entries[k].data.tensor_count)
+	for k, to := range b.cuts {
 		b.writes[k].Payload.Views = b.views[from:to:to]
 		from = to
 	}
-	return nil
+	return b.writes
 }
 
 // payload collects the views and what belongs to them. What they are to fit is for the stage to judge.
@@ -198,16 +203,23 @@ func ovgoDelete(
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	defer i.guard("ovstage_delete_attributes", &result.status)
-	var names []pathdict.Token // none: everything that the prims carry
-	entries := unsafe.Slice(attributes, int(count))
+	names, err := i.attributes("attributes", unsafe.Slice(attributes, int(count)))
+	if err != nil {
+		return enqueued(0, err)
+	}
+	return enqueued(i.stage.DeleteAttributes(stage.QueryID(query), names, uint64(ordinal)))
+}
+
+// attributes are the names of a delete; none: everything that the prims carry.
+func (i *instance) attributes(argument string, entries []C.ovx_string_or_token_t) (names []pathdict.Token, err *stage.Error) {
 	for k := range entries {
-		token, err := i.attribute(fmt.Sprintf("attributes[%d]", k), &entries[k])
+		token, err := i.attribute(fmt.Sprintf("%s[%d]", argument, k), &entries[k])
 		if err != nil {
-			return enqueued(0, err)
+			return nil, err
 		}
 		names = append(names, token)
 	}
-	return enqueued(i.stage.DeleteAttributes(stage.QueryID(query), names, uint64(ordinal)))
+	return names, nil
 }
 
 func dtypeOf(t C.DLDataType) tensor.DType {

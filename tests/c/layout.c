@@ -747,7 +747,17 @@ AT(ovstage_go_condition_t, predicate, 8);
 AT(ovstage_go_condition_t, conditions, 56);
 AT(ovstage_go_condition_t, count, 64);
 
-SIZE(ovstage_go_v1_t, 176);
+SIZE(ovstage_go_delete_t, 24);
+AT(ovstage_go_delete_t, query, 0);
+AT(ovstage_go_delete_t, attributes, 8);
+AT(ovstage_go_delete_t, attribute_count, 16);
+
+SIZE(ovstage_go_batch_t, 24);
+AT(ovstage_go_batch_t, query, 0);
+AT(ovstage_go_batch_t, writes, 8);
+AT(ovstage_go_batch_t, write_count, 16);
+
+SIZE(ovstage_go_v1_t, 184);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -771,6 +781,7 @@ AT(ovstage_go_v1_t, op_status, 144);
 AT(ovstage_go_v1_t, keep_history, 152);
 AT(ovstage_go_v1_t, query, 160);
 AT(ovstage_go_v1_t, refresh_query, 168);
+AT(ovstage_go_v1_t, publish, 176);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -321,6 +321,40 @@ static void writes(const scene* s) {
        "attribute \"value\": managed_tensors[0] is laid out by DLPack 2.0, expected major version 1");
 }
 
+/* ---- Publications ------------------------------------------------------------------------------------------------ */
+
+static void publications(const scene* s) {
+  ovstage_attribute_write_t write;
+  memset(&write, 0, sizeof write);
+  write.attribute = by_token(0xdeadbeef);
+  ovx_string_or_token_t nameless = by_name("");
+  ovstage_go_delete_t one;
+  ovstage_go_batch_t batch;
+  one.query = batch.query = s->query;
+  SAYS(s->go->publish(s->stage, NULL, 2, NULL, 0, 2).status, "deletes is NULL with delete_count 2");
+  SAYS(s->go->publish(s->stage, NULL, 0, NULL, 2, 2).status, "batches is NULL with batch_count 2");
+  SAYS(s->go->publish(s->stage, &one, SIZE_MAX, NULL, 0, 2).status,
+       "delete_count is 18446744073709551615, which is more than memory holds");
+  one.attributes = NULL;
+  one.attribute_count = 3;
+  SAYS(s->go->publish(s->stage, &one, 1, NULL, 0, 2).status,
+       "deletes[0].attributes is NULL with attribute_count 3");
+  one.attributes = &nameless;
+  one.attribute_count = 1;
+  SAYS(s->go->publish(s->stage, &one, 1, NULL, 0, 2).status,
+       "deletes[0].attributes[0]: there is neither a token nor a name, expected one of them");
+  batch.writes = NULL;
+  batch.write_count = 3;
+  SAYS(s->go->publish(s->stage, NULL, 0, &batch, 1, 2).status, "batches[0].writes is NULL with write_count 3");
+  batch.writes = &write;
+  batch.write_count = SIZE_MAX;
+  SAYS(s->go->publish(s->stage, NULL, 0, &batch, 1, 2).status,
+       "batches[0].write_count is 18446744073709551615, which is more than memory holds");
+  batch.write_count = 1;
+  SAYS(s->go->publish(s->stage, NULL, 0, &batch, 1, 2).status,
+       "batches[0]: writes[0].attribute: 3735928559 is not a token of this stage's dictionary; intern the name first");
+}
+
 /* ---- Maps and counters ------------------------------------------------------------------------------------------- */
 
 static void maps(const scene* s) {
@@ -415,6 +449,7 @@ static void check_refusals(void) {
   queries(&s);
   reads_and_floors(&s);
   writes(&s);
+  publications(&s);
   maps(&s);
   absent(&s);
   close_scene(&s);

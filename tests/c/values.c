@@ -992,6 +992,107 @@ static void check_managed_batches(void) {
   for (int i = 0; i < ENTRIES; i++) CHECK(gifts[i].deletions == 1);
 }
 
+/* ---- Publications ------------------------------------------------------------------------------------------------ */
+
+static ovstage_go_batch_t batch_of(ovstage_query_handle_t query, const ovstage_attribute_write_t* writes, size_t count) {
+  ovstage_go_batch_t batch;
+  batch.query = query;
+  batch.writes = writes;
+  batch.write_count = count;
+  return batch;
+}
+
+/* Deletes, a change of type and new prims in one operation. What is wrong with the last batch keeps all of it away. */
+static void check_publication(void) {
+  scene s;
+  if (!open_scene(&s, "publication")) return;
+  ovx_token_t a = token_of(&s, "a"), b = token_of(&s, "b");
+  ovstage_query_handle_t first = query_of(&s, FOUR, 1), second = query_of(&s, &FOUR[1], 1);
+  ovstage_query_handle_t four = query_of(&s, FOUR, 4);
+  payload numbers, reformed, runs;
+  DONE(&s, write_floats(&s, a, 1, 1, 2, 3));
+  DONE(&s, write_floats(&s, b, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+
+  ovx_string_or_token_t name = by_token(b);
+  ovstage_go_delete_t deletes[2];
+  memset(deletes, 0, sizeof deletes);
+  deletes[0].query = second; /* the prim */
+  deletes[1].query = first;
+  deletes[1].attributes = &name;
+  deletes[1].attribute_count = 1;
+  ovstage_attribute_write_t writes[2], reform[1];
+  writes[0].attribute = by_token(a);
+  writes[0].data = fixed(&numbers, "10 20 30 40")->data;
+  writes[1].attribute = by_name("runs");
+  writes[1].data = arrays(&runs, "1|2 3||4")->data;
+  reform[0].attribute = by_name("b");
+  reform[0].data = arrays(&reformed, "7 8 9")->data;
+  ovstage_go_batch_t batches[3] = {batch_of(four, writes, 2), batch_of(first, reform, 1),
+                                   batch_of(second, reform, 1)};
+  CHECK_REFUSED(s.go->publish(s.stage, NULL, 0, batches, 2, 2), OVSTAGE_ERROR_INVALID_ARGUMENT, "\"b\"");
+  CHECK_REFUSED(s.go->publish(s.stage, deletes, 2, batches, 3, 1), OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "\"a\"");
+  batches[2].writes = writes;
+  CHECK_REFUSED(s.go->publish(s.stage, deletes, 2, batches, 3, 2), OVSTAGE_ERROR_INVALID_ARGUMENT, "has 4 rows");
+  batches[2].query = 0xdeadbeef;
+  CHECK_REFUSED(s.go->publish(s.stage, deletes, 2, batches, 3, 2), OVSTAGE_ERROR_INVALID_HANDLE, "query handle");
+  DONE(&s, seal(&s, 2));
+  EXPECT_ROWS(&s, four, a, 2, "1|2|3|-");
+  EXPECT_ROWS(&s, four, b, 2, "1|2|3|-");
+  EXPECT_ROWS(&s, four, token_of(&s, "runs"), 2, "-|-|-|-");
+
+  DONE(&s, s.go->publish(s.stage, deletes, 2, batches, 2, 3));
+  DONE(&s, s.go->publish(s.stage, NULL, 0, NULL, 0, 3));
+  DONE(&s, seal(&s, 3));
+  EXPECT_ROWS(&s, four, a, 3, "10|20|30|40"); /* the second prim went, and came back */
+  EXPECT_ROWS(&s, first, b, 3, "7 8 9");
+  EXPECT_ROWS(&s, second, b, 3, "-");
+  EXPECT_ROWS(&s, four, token_of(&s, "runs"), 3, "1|2 3||4");
+  DONE(&s, ovstage_release_query(s.stage, first));
+  DONE(&s, ovstage_release_query(s.stage, second));
+  DONE(&s, ovstage_release_query(s.stage, four));
+  close_scene(&s);
+}
+
+/* What all batches give away comes back once, whether or not the publication is accepted. */
+static void check_managed_publication(void) {
+  enum { BATCHES = 6 };
+  scene s;
+  if (!open_scene(&s, "managed publication")) return;
+  static const char* const names[BATCHES] = {"a", "b", "c", "d", "e", "f"};
+  gift gifts[BATCHES];
+  const DLManagedTensorVersioned* tensors[BATCHES];
+  ovstage_attribute_write_t writes[BATCHES];
+  ovstage_go_batch_t batches[BATCHES];
+  for (int i = 0; i < BATCHES; i++) {
+    tensors[i] = wrap(&gifts[i], 0, "1 2 3");
+    writes[i].attribute = by_name(names[i]);
+    writes[i].data = giving(&tensors[i], 1);
+    batches[i] = batch_of(s.query, &writes[i], 1);
+  }
+  gifts[BATCHES - 1].shape[0] = 2; /* the last does not fit */
+  CHECK_REFUSED(s.go->publish(s.stage, NULL, 0, batches, BATCHES, 1), OVSTAGE_ERROR_INVALID_ARGUMENT, "\"f\"");
+  for (int i = 0; i < BATCHES; i++) CHECK(gifts[i].deletions == 1);
+  for (int i = 0; i < BATCHES; i++) wrap(&gifts[i], 0, "4 5 6");
+  tensors[3] = tensors[1]; /* given twice, in two batches */
+  CHECK_REFUSED(s.go->publish(s.stage, NULL, 0, batches, BATCHES, 1), OVSTAGE_ERROR_INVALID_ARGUMENT, "twice");
+  for (int i = 0; i < BATCHES; i++) CHECK(gifts[i].deletions == (i == 3 ? 0 : 1));
+  CHECK_REFUSED(s.go->publish(s.stage, NULL, 0, batches, SIZE_MAX, 1), OVSTAGE_ERROR_INVALID_ARGUMENT, "batch_count");
+
+  tensors[3] = &gifts[3].tensor;
+  for (int i = 0; i < BATCHES; i++) wrap(&gifts[i], i % 2, "7 8 9"); /* every other one is askew */
+  DONE(&s, s.go->publish(s.stage, NULL, 0, batches, BATCHES, 1));
+  DONE(&s, seal(&s, 1));
+  for (int i = 0; i < BATCHES; i++) {
+    CHECK(gifts[i].deletions == i % 2);
+    EXPECT_FLOATS(&s, token_of(&s, names[i]), 1, 7, 8, 9);
+  }
+  close_scene(&s);
+  for (int i = 0; i < BATCHES; i++) CHECK(gifts[i].deletions == 1);
+}
+
+/* ---- Tensors that nobody keeps, history -------------------------------------------------------------------------- */
+
 /* Without prims there is nothing to be kept. */
 static void check_managed_without_prims(void) {
   scene s;
@@ -1053,5 +1154,7 @@ const check_group value_groups[] = {
     {"managed tensors: versions", check_managed_versions},
     {"managed tensors: batches", check_managed_batches},
     {"managed tensors: no prims", check_managed_without_prims},
+    {"publication", check_publication},
+    {"publication: managed tensors", check_managed_publication},
 };
 const size_t value_group_count = sizeof value_groups / sizeof value_groups[0];

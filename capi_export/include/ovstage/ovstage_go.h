@@ -10,8 +10,8 @@
  *
  * What it adds: buffers with reference counts, so that a view may outlive the group and even the instance it came from;
  * DLPack exports; maps that start from zeros or from nothing, commits that protect live views, sessions that end
- * without a commit; counters, on which leak tests stand; filters with OR and NOT, queries that are asked anew; and, beside the
- * table, a mode of writing.
+ * without a commit; counters, on which leak tests stand; filters with OR and NOT, queries that are asked anew; deletes and
+ * writes of many prims that happen together or not at all; and, beside the table, a mode of writing.
  */
 #ifndef OVSTAGE_GO_H
 #define OVSTAGE_GO_H
@@ -77,6 +77,20 @@ typedef struct ovstage_go_condition {
   const struct ovstage_go_condition* conditions; /* of the others; NULL for none, which only MATCH_ALL takes */
   size_t count;
 } ovstage_go_condition_t;
+
+/* What a publication deletes: attributes of the prims of a query, or, with none, the prims. 24 bytes. */
+typedef struct {
+  ovstage_query_handle_t query;
+  const ovx_string_or_token_t* attributes; /* NULL with 0: every attribute */
+  size_t attribute_count;
+} ovstage_go_delete_t;
+
+/* What a publication writes to the prims of a query. 24 bytes. */
+typedef struct {
+  ovstage_query_handle_t query;
+  const ovstage_attribute_write_t* writes; /* NULL with 0 */
+  size_t write_count;
+} ovstage_go_batch_t;
 
 /* What is alive and what was done. 120 bytes. Each "live" number is 0 once everything was given back. */
 typedef struct {
@@ -213,6 +227,23 @@ typedef struct ovstage_go_v1 {
    * Errors: INVALID_HANDLE - no such query; what the filter was refused with today - the query stays what it was.
    */
   ovstage_enqueue_result_t (*refresh_query)(ovstage_instance_t*, ovstage_query_handle_t);
+
+  /* ---- Publication ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Deletes, then writes, all at one ordinal, as one operation: where any of it is refused nothing has changed, and no other
+   * call sees a part of it. Each delete is one of the slot delete_attributes, each batch one of the slot write_attributes
+   * with the mode UPSERT, in this order, with two differences. The writes are judged by what the deletes leave: an attribute
+   * that a prim loses here may come back with another type. A prim gets at most one value of an attribute.
+   *
+   *   deletes, batches   NULL with 0. The tensors are taken, copied and given back as those of write_attributes are; all
+   *                      that the structures point at is the caller's again when the call returns
+   *
+   * Any thread. Errors: those of the two slots, the text naming the attribute; INVALID_ARGUMENT - a prim would get two values
+   * of an attribute.
+   */
+  ovstage_enqueue_result_t (*publish)(ovstage_instance_t*, const ovstage_go_delete_t* deletes, size_t delete_count,
+                                      const ovstage_go_batch_t* batches, size_t batch_count, ovstage_ordinal_t);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus

@@ -1,0 +1,61 @@
+package main
+
+/*
+#include "ring.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"ovstage/gocore/stage"
+)
+
+//export ovgoPublish
+func ovgoPublish(
+	c *C.ovstage_context_t, deletes *C.ovstage_go_delete_t, deleteCount C.size_t, written *C.ovstage_go_batch_t, writtenCount C.size_t,
+	managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t,
+) (result C.ovstage_enqueue_result_t) {
+	i := of(c)
+	defer i.guard("publish", &result.status)
+	deletions, err := i.deletions(unsafe.Slice(deletes, int(deleteCount)))
+	if err != nil {
+		return enqueued(0, err)
+	}
+	b := batches.Get().(*batch)
+	defer b.giveBack()
+	b.managed = managed
+	publication, err := b.publication(i, unsafe.Slice(written, int(writtenCount)))
+	if err != nil {
+		return enqueued(0, err)
+	}
+	return enqueued(i.stage.Publish(deletions, publication, uint64(ordinal)))
+}
+
+func (i *instance) deletions(entries []C.ovstage_go_delete_t) ([]stage.Deletion, *stage.Error) {
+	deletions := make([]stage.Deletion, len(entries))
+	for k, d := range entries {
+		names, err := i.attributes(fmt.Sprintf("deletes[%d].attributes", k), unsafe.Slice(d.attributes, int(d.attribute_count)))
+		if err != nil {
+			return nil, err
+		}
+		deletions[k] = stage.Deletion{Query: stage.QueryID(d.query), Attributes: names}
+	}
+	return deletions, nil
+}
+
+// publication describes the writes of all batches one after the other, and hands each batch its own.
+func (b *batch) publication(i *instance, entries []C.ovstage_go_batch_t) ([]stage.Batch, *stage.Error) {
+	for k, e := range entries {
+		if err := b.translate(i, unsafe.Slice(e.writes, int(e.write_count)), true); err != nil {
+			return nil, refuse(err.Code, "batches[%d]: %s", k, err.Text)
+		}
+	}
+	writes, publication := b.cut(), make([]stage.Batch, len(entries))
+	for k, e := range entries {
+		n := int(e.write_count)
+		publication[k], writes = stage.Batch{Query: stage.QueryID(e.query), Writes: writes[:n]}, writes[n:]
+	}
+	return publication, nil
+}
