@@ -388,6 +388,30 @@ void texts_close(texts* list) {
   Py_CLEAR(list->tuple);
 }
 
+bool attribute_names_open(attribute_names* out, PyObject* values, const char* name) {
+  memset(out, 0, sizeof *out);
+  out->tuple = guard_sequence(values, name, "a list of attributes"); /* keeps the bytes of names */
+  if (!out->tuple) return false;
+  out->count = (size_t)PyTuple_Size(out->tuple);
+  out->data = calloc(out->count + 1, sizeof *out->data);
+  bool good = out->data != NULL;
+  if (!good) PyErr_NoMemory();
+  for (size_t i = 0; good && i < out->count; i++) {
+    char place[96];
+    PyOS_snprintf(place, sizeof place, "%s[%zu]", name, i);
+    good = guard_attribute(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), place, &out->data[i]);
+  }
+  if (!good) attribute_names_close(out);
+  return good;
+}
+
+void attribute_names_close(attribute_names* list) {
+  free(list->data);
+  Py_CLEAR(list->tuple);
+  list->data = NULL;
+  list->count = 0;
+}
+
 /* ---- Calling conventions ----------------------------------------------------------------------------------------- */
 
 static int slot_of(signature* sig, PyObject* keyword) {

@@ -139,6 +139,16 @@ typedef struct {
 bool texts_open(texts* out, PyObject* values, const char* name);
 void texts_close(texts* list);
 
+/* A list of names or tokens of attributes in an argument; all zero is a valid empty one. */
+typedef struct {
+  ovx_string_or_token_t* data;
+  size_t count;
+  PyObject* tuple;
+} attribute_names;
+
+bool attribute_names_open(attribute_names* out, PyObject* values, const char* name);
+void attribute_names_close(attribute_names* list);
+
 /* Run one statement that may wait or take a lock. What it uses must be alive without Python's help. */
 #define WITHOUT_GIL(statement)                      \
   do {                                              \
@@ -307,6 +317,7 @@ PyObject* stage_compute_hierarchy(PyObject* self, PyObject* const* args, Py_ssiz
 
 PyObject* stage_write_attribute(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_write_attributes(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* stage_publish(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 
 /* ---- operation.c ------------------------------------------------------------------------------------------------- */
 

@@ -350,28 +350,17 @@ static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* query) {
 static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t query, ordinal;
-  if (!check_argument_count("_delete", nargs, 3, 3)) return NULL;
-  PyObject* tuple = guard_sequence(args[1], "attributes", "a list of attributes"); /* keeps the bytes of names */
-  if (!tuple) return NULL;
-  Py_ssize_t count = PyTuple_Size(tuple);
-  ovx_string_or_token_t* names = calloc((size_t)count + 1, sizeof *names);
-  bool good = names != NULL;
-  if (!good) PyErr_NoMemory();
-  for (Py_ssize_t i = 0; good && i < count; i++) {
-    char place[48];
-    PyOS_snprintf(place, sizeof place, "attributes[%zd]", i);
-    good = guard_attribute(PyTuple_GetItem(tuple, i), place, &names[i]);
-  }
+  attribute_names names;
+  if (!check_argument_count("_delete", nargs, 3, 3) || !attribute_names_open(&names, args[1], "attributes")) return NULL;
   PyObject* answer = NULL;
-  if (good && guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
+  if (guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
       stage_begin(self, "delete_attributes")) {
     ovstage_enqueue_result_t result;
-    WITHOUT_GIL(result =
-                    ovstage_delete_attributes(self->instance, query, count ? names : NULL, (size_t)count, ordinal));
+    WITHOUT_GIL(result = ovstage_delete_attributes(self->instance, query, names.count ? names.data : NULL, names.count,
+                                                   ordinal));
     answer = enqueued(self, result);
   }
-  free(names);
-  Py_DECREF(tuple);
+  attribute_names_close(&names);
   return answer;
 }
 
@@ -457,6 +446,10 @@ static PyMethodDef stage_methods[] = {
     {"write_attributes", FAST_KEYWORDS(stage_write_attributes),
      "write_attributes($self, query, writes, ordinal, *, prim_mode=0)\n--\n\n"
      "Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."},
+    {"_publish", FAST(stage_publish),
+     "_publish($self, deletes, batches, ordinal, /)\n--\n\n"
+     "Delete, then write, all of it or nothing; one Operation. deletes are pairs of a query and attributes, none for the "
+     "prims, batches are pairs of a query and WriteDescs."},
     {"_delete", FAST(stage_delete), "_delete($self, query, attributes, ordinal, /)\n--\n\n(status, op)"},
 
     {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor),

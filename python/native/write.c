@@ -1,5 +1,5 @@
 /*
- * write.c - Stage: writes of one attribute or of a batch.
+ * write.c - Stage: writes of one attribute, of a batch, and of batches together with deletes.
  *
  * The payloads of an operation are one allocation. When the call returns the engine has nearly always read them; then
  * the sources are let go at once, on this thread. Otherwise the Operation keeps them.
@@ -179,4 +179,115 @@ PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssi
   WITHOUT_GIL(answer = ovstage_write_attributes(self->instance, query, count ? entries : NULL, count, ordinal, mode));
   free(entries); /* copied by the library before it returned; the tensors that they point at are not */
   return finish(self, inputs, answer);
+}
+
+/* ---- Publications ------------------------------------------------------------------------------------------------ */
+
+/* The structures of one call, over arguments whose memory the tuples and the inputs keep. */
+typedef struct {
+  size_t delete_count, batch_count;
+  ovstage_go_delete_t* deletes;
+  attribute_names* names; /* of each delete */
+  ovstage_go_batch_t* batches;
+  PyObject** writes;                  /* a tuple of WriteDescs for each batch */
+  ovstage_attribute_write_t* entries; /* of all batches */
+  batch* inputs;                      /* likewise */
+} publication;
+
+/* Not the inputs: they live until the engine has read them. */
+static void publication_close(publication* self) {
+  for (size_t i = 0; self->names && i < self->delete_count; i++) attribute_names_close(&self->names[i]);
+  for (size_t i = 0; self->writes && i < self->batch_count; i++) Py_XDECREF(self->writes[i]);
+  free(self->deletes);
+  free(self->names);
+  free(self->batches);
+  free(self->writes);
+  free(self->entries);
+}
+
+/* One pair of a query and a list, which is the pair's. */
+static bool open_pair(PyObject* pairs, size_t at, const char* name, uint64_t* query, PyObject** list) {
+  PyObject* pair = PyTuple_GetItem(pairs, (Py_ssize_t)at);
+  if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+    PyErr_Format(PyExc_TypeError, "%s[%zu] must be a pair of a query and a list, got %R", name, at, pair);
+    return false;
+  }
+  *list = PyTuple_GetItem(pair, 1);
+  return guard_handle(PyTuple_GetItem(pair, 0), "query", query);
+}
+
+static bool open_deletes(publication* self, PyObject* pairs) {
+  size_t count = (size_t)PyTuple_Size(pairs);
+  self->deletes = calloc(count + 1, sizeof *self->deletes);
+  self->names = calloc(count + 1, sizeof *self->names);
+  if (!self->deletes || !self->names) return PyErr_NoMemory() != NULL;
+  for (; self->delete_count < count; self->delete_count++) {
+    size_t i = self->delete_count;
+    PyObject* list;
+    if (!open_pair(pairs, i, "deletes", &self->deletes[i].query, &list) ||
+        !attribute_names_open(&self->names[i], list, "attributes")) {
+      return false;
+    }
+    self->deletes[i].attributes = self->names[i].count ? self->names[i].data : NULL;
+    self->deletes[i].attribute_count = self->names[i].count;
+  }
+  return true;
+}
+
+/* The batches with the numbers of their writes, which are to be opened. */
+static bool open_batches(publication* self, PyObject* pairs, size_t* total) {
+  size_t count = (size_t)PyTuple_Size(pairs);
+  self->batches = calloc(count + 1, sizeof *self->batches);
+  self->writes = calloc(count + 1, sizeof *self->writes);
+  if (!self->batches || !self->writes) return PyErr_NoMemory() != NULL;
+  for (; self->batch_count < count; self->batch_count++) {
+    size_t i = self->batch_count;
+    PyObject* list;
+    if (!open_pair(pairs, i, "batches", &self->batches[i].query, &list) ||
+        !(self->writes[i] = guard_sequence(list, "writes", "a sequence of WriteDesc"))) {
+      return false;
+    }
+    *total += self->batches[i].write_count = (size_t)PyTuple_Size(self->writes[i]);
+  }
+  return true;
+}
+
+static bool open_writes(publication* self, size_t total) {
+  self->inputs = calloc(1, sizeof *self->inputs + total * sizeof(payload));
+  self->entries = malloc((total + 1) * sizeof *self->entries);
+  if (!self->inputs || !self->entries) return PyErr_NoMemory() != NULL;
+  for (size_t i = 0; i < self->batch_count; i++) {
+    self->batches[i].writes = &self->entries[self->inputs->count];
+    for (size_t k = 0; k < self->batches[i].write_count; k++) {
+      size_t at = self->inputs->count++;
+      PyObject* description = PyTuple_GetItem(self->writes[i], (Py_ssize_t)k);
+      if (!open_description(&self->inputs->payloads[at], description, (Py_ssize_t)k)) return false;
+      self->entries[at] = self->inputs->payloads[at].write;
+    }
+  }
+  return true;
+}
+
+PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  if (!check_argument_count("_publish", nargs, 3, 3)) return NULL;
+  PyObject* deletes = guard_sequence(args[0], "deletes", "a list of pairs");
+  PyObject* batches = deletes ? guard_sequence(args[1], "batches", "a list of pairs") : NULL;
+  publication all = {0};
+  uint64_t ordinal;
+  size_t total = 0;
+  PyObject* operation = NULL;
+  if (batches && open_deletes(&all, deletes) && open_batches(&all, batches, &total) && open_writes(&all, total) &&
+      guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "publish")) {
+    ovstage_enqueue_result_t answer;
+    WITHOUT_GIL(answer = native.go->publish(self->instance, all.deletes, all.delete_count, all.batches,
+                                            all.batch_count, ordinal));
+    operation = finish(self, all.inputs, answer);
+  } else if (all.inputs) {
+    batch_close(all.inputs);
+  }
+  publication_close(&all);
+  Py_XDECREF(batches);
+  Py_XDECREF(deletes);
+  return operation;
 }

@@ -63,6 +63,13 @@ class Stage:
     def write_attributes(
         self, query: Any, writes: Iterable[Any], ordinal: SupportsIndex, *, prim_mode: SupportsIndex = 0
     ) -> Operation: ...
+    def _publish(
+        self,
+        deletes: Iterable[tuple[Any, Iterable[_Attribute]]],
+        batches: Iterable[tuple[Any, Iterable[Any]]],
+        ordinal: SupportsIndex,
+        /,
+    ) -> Operation: ...
     def _delete(self, query: Any, attributes: Iterable[_Attribute], ordinal: SupportsIndex, /) -> _Enqueued: ...
 
     # --- floors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ovstage.dictionary import PathDictionary
-from ovstage.dlpack import numpy_to_dldatatype
-from ovstage.errors import ErrorCode, OvstageError
+from ovstage.dictionary import PathDictionary, PathList
+from ovstage.errors import OvstageError
 from ovstage.population.forms import Array
 from ovstage.population.snapshot import Key, Snapshot, Values, equal
 from ovstage.values import WriteDesc
@@ -123,66 +121,25 @@ def _removed_values(old: Snapshot, new: Snapshot, before: Rows) -> dict[str, lis
 
 
 def publish(stage: Stage, changes: Changes, paths: list[str], ordinal: int) -> None:
-    """Apply changes at an ordinal, removals first. ``paths`` are the prims that the rows of the writes mean.
-
-    What the stage would refuse is refused before anything is removed or written.
-    """
-    _require_open_columns(stage, {key.name for key in changes.writes} | changes.removed_values.keys(), ordinal)
+    """Apply changes at an ordinal, removals first: all of them, or none where the stage refuses any. ``paths`` are the
+    prims that the rows of the writes mean."""
     with PathDictionary(stage) as dictionary, ExitStack() as held:
+
+        def over(prims: PathList) -> Query:
+            with prims:
+                return held.enter_context(stage.query_from_path_list(prims))
+
+        removed = [(changes.removed_prims, []), *((prims, [name]) for name, prims in changes.removed_values.items())]
+        deletes = [(over(dictionary.create_path_list_from_strings(prims)), names) for prims, names in removed if prims]
         ids = _ids(dictionary, changes, paths)
         batches = [
-            (held.enter_context(_query(stage, dictionary, ids[rows])), keys)
+            (over(dictionary.create_path_list(ids[rows].tolist())), [_write(key, changes.writes[key]) for key in keys])
             for rows, keys in _batches(changes).values()
         ]
-        for query, keys in batches:
-            for key in keys:
-                if key.name in changes.removed_values:  # where another form goes first there is nothing to fit
-                    reformed = set(changes.removed_values[key.name])
-                    others = [row for row in changes.writes[key].rows.tolist() if paths[row] not in reformed]
-                    with _query(stage, dictionary, ids[others]) as narrower:
-                        _require_fit(stage, narrower, len(others), key, changes.writes[key], ordinal)
-                else:
-                    _require_fit(stage, query, len(changes.writes[key].rows), key, changes.writes[key], ordinal)
-        if changes.removed_prims:
-            _delete(stage, dictionary, changes.removed_prims, [], ordinal)
-        for name, prims in changes.removed_values.items():
-            _delete(stage, dictionary, prims, [name], ordinal)
-        for query, keys in batches:
-            stage.write_attributes(query, [_write(key, changes.writes[key]) for key in keys], ordinal).wait()
-
-
-def _require_open_columns(stage: Stage, names: Iterable[str], ordinal: int) -> None:
-    """Refuse before the first write what a single attribute's floor would refuse in the middle."""
-    for name in sorted(names):
-        with stage.get_attribute_write_floor(name) as query:
-            floor = query.fetch()
-        if ordinal <= floor:
-            raise OvstageError(
-                ErrorCode.WRITE_FLOOR_VIOLATION,
-                f"the scene cannot be written at ordinal {ordinal}: attribute {name!r} is sealed up to {floor}",
-            )
-
-
-def _require_fit(stage: Stage, query: Query, count: int, key: Key, values: Values, ordinal: int) -> None:
-    """Refuse values that do not fit what the stage holds for these prims, such as a column that a client wrote.
-
-    A map asks what the write will ask; one that is given back leaves no trace.
-    """
-    sample, form = values.payload[0], key.form
-    try:
-        mapping = stage.map_attribute(
-            query,
-            key.name,
-            ordinal,
-            dtype=numpy_to_dldatatype(sample.dtype, form.lanes),
-            semantic=form.semantic,
-            element_sizes=np.zeros(count, np.uint64).data if form.is_array else None,
-            initial="discard",
-        )
-        mapping.wait()
-        mapping.abort()
-    except OvstageError as error:
-        raise OvstageError(error.code, f"the scene cannot be written: {error.message}") from None
+        try:
+            stage._publish(deletes, batches, ordinal).wait()
+        except OvstageError as error:
+            raise OvstageError(error.code, f"the scene cannot be written: {error.message}") from None
 
 
 def _ids(dictionary: PathDictionary, changes: Changes, paths: list[str]) -> npt.NDArray[np.uint64]:
@@ -196,11 +153,6 @@ def _ids(dictionary: PathDictionary, changes: Changes, paths: list[str]) -> npt.
     return ids
 
 
-def _query(stage: Stage, dictionary: PathDictionary, ids: npt.NDArray[np.uint64]) -> Query:
-    with dictionary.create_path_list(ids.tolist()) as covered:
-        return stage.query_from_path_list(covered)
-
-
 def _write(key: Key, values: Values) -> WriteDesc:
     form = key.form
     return WriteDesc(key.name, values.payload, form.is_array, semantic=form.semantic, lanes=form.lanes)
@@ -212,8 +164,3 @@ def _batches(changes: Changes) -> dict[bytes, tuple[Rows, list[Key]]]:
     for key, values in sorted(changes.writes.items(), key=lambda item: -len(item[1].rows)):
         batches.setdefault(values.rows.tobytes(), (values.rows, []))[1].append(key)
     return batches
-
-
-def _delete(stage: Stage, names: PathDictionary, prims: Iterable[str], attributes: list[str], ordinal: int) -> None:
-    with names.create_path_list_from_strings(list(prims)) as paths, stage.query_from_path_list(paths) as query:
-        stage.delete_attributes(query, attributes, ordinal).wait()
