@@ -285,7 +285,8 @@ def test_a_file_that_cannot_be_opened_says_why(stage: Stage, tmp_path: Path, con
     [
         ("", "does not begin with '#usda 1.0'"),
         ("def Cube", "does not begin with '#usda 1.0'"),
-        ("#usda 1.0\ndef {", ":2:1: does not parse"),
+        ("#usda 1.0\ndef {", ":2:1: does not parse at 'def {'"),
+        ('#usda 1.0\ndef "A"\n{\n    asset a = @b\n}\n', ":4:17: does not parse at ''"),
     ],
 )
 def test_a_text_that_is_no_scene_says_why(stage: Stage, usda: str, reason: str) -> None:

@@ -60,6 +60,22 @@ def test_a_reference_to_an_existing_prim_keeps_what_it_has(stage: Stage) -> None
     assert count(stage, FilterOp.IN, "/World/Cube/Box") == 1
 
 
+def test_a_reference_stays_when_an_earlier_one_that_made_its_prim_goes(stage: Stage) -> None:
+    population.open_usd_from_string(stage, CUBE)
+    targets = ["/Props/Deep", "/Props/Deep", "/Props/Deep/Box/Top"]
+    handles = [population.add_usd_reference_from_string(stage, REFERENCE, target) for target in targets]
+    population.apply_usd_changes(stage, 2)
+    population.remove_usd(stage, handles[0])
+    population.apply_usd_changes(stage, 3)
+    assert count(stage, FilterOp.IN, "/Props/Deep/Box") == 1
+    population.remove_usd(stage, handles[1])
+    population.apply_usd_changes(stage, 4)
+    assert count(stage, FilterOp.IN, "/Props/Deep/Box/Top/Box") == 1
+    population.remove_usd(stage, handles[2])
+    population.apply_usd_changes(stage, 5)
+    assert count(stage, FilterOp.PREFIX, "/Props") == 0
+
+
 def test_the_root_merges_prims_and_keeps_the_units(stage: Stage, tmp_path: Path) -> None:
     population.open_usd_from_string(
         stage, usda('def Xform "World"\n{\n}\n', header='metersPerUnit = 0.5\nupAxis = "Z"')
@@ -220,6 +236,35 @@ def test_a_file_that_changed_is_read_again(stage: Stage, tmp_path: Path) -> None
     population.open_usd(stage, path, ordinal=2)
     stage.advance_write_floor(2).wait()
     assert read(stage, "/World/Cube", "size") == 25
+
+
+def test_files_below_that_changed_are_read_again(stage: Stage, tmp_path: Path) -> None:
+    for name in ("under.usda", "robot.usda"):
+        (tmp_path / name).write_text(REFERENCE)
+    path = tmp_path / "scene.usda"
+    path.write_text(usda('def "A" (\n    references = @robot.usda@\n)\n{\n}\n', header="subLayers = [@under.usda@]"))
+    population.open_usd(stage, path)
+    for name in ("under.usda", "robot.usda"):
+        (tmp_path / name).write_text(REFERENCE.replace("Box", "Ball"))
+    population.open_usd(stage, path, ordinal=2)
+    assert [count(stage, FilterOp.IN, path) for path in ("/A/Ball", "/Ref/Ball", "/A/Box", "/Ref/Box")] == [1, 1, 0, 0]
+
+
+def test_a_reference_to_files_that_changed_reads_them_again(stage: Stage, tmp_path: Path) -> None:
+    robot = tmp_path / "robot.usda"
+    robot.write_text(REFERENCE)
+    cell = usda(f'def "Cell" (\n    references = @{robot}@\n)\n{{\n}}\n', header='defaultPrim = "Cell"')
+    with Stage() as other:
+        population.open_usd(other, robot)
+        population.open_usd_from_string(stage, CUBE)
+        robot.write_text("#usda 1.0\n(")
+        with pytest.raises(OvstageError, match=r"cannot add the USD text at '/A': .*robot.usda:2:2: Expected \)"):
+            population.add_usd_reference_from_string(stage, cell, "/A")
+        assert population.apply_usd_changes(stage, 2).values == 0
+        robot.write_text(REFERENCE.replace("Box", "Ball"))
+        population.add_usd_reference_from_string(stage, cell, "/A")
+        population.apply_usd_changes(stage, 3)
+        assert count(stage, FilterOp.IN, "/A/Ball") == 1
 
 
 def test_time_may_go_forth_and_back(stage: Stage) -> None:

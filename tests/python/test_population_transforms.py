@@ -111,6 +111,36 @@ def test_matrices_are_those_of_usd(stage: Stage, seed: int) -> None:
         )
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_values_stay_with_the_numbers_that_they_concern(stage: Stage) -> None:
+    usd = """#usda 1.0
+def Xform "Top"
+{
+    double3 xformOp:translate = (inf, 2, 3)
+    uniform token[] xformOpOrder = ["xformOp:translate"]
+    def Xform "Own"
+    {
+        double3 xformOp:translate = (1, -inf, 3)
+        uniform token[] xformOpOrder = ["!resetXformStack!", "xformOp:translate"]
+    }
+    def Xform "Under"
+    {
+        double xformOp:rotateX = inf
+        uniform token[] xformOpOrder = ["xformOp:rotateX"]
+    }
+}
+"""
+    open_usd_from_string(stage, usd)
+    stage.advance_write_floor(1).wait()
+    with PathDictionary(stage) as names, names.create_path_list_from_strings(["/Top", "/Top/Own"]) as paths:
+        with stage.query_from_path_list(paths) as query:
+            found = stage.read(query, ["omni:xform", "omni:fabric:worldMatrix"])
+    local, world = found["omni:xform"], found["omni:fabric:worldMatrix"]
+    for row in (0, 1):
+        np.testing.assert_array_equal(world.row(row), local.row(row))
+    assert local.row(0)[12:].tolist() == [np.inf, 2, 3, 1]
+
+
 def test_the_collector_runs_again_after_the_last_of_several_readings() -> None:
     assert gc.isenabled()
     with paused():

@@ -27,7 +27,7 @@ _URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 # USD ends some sentences with the address of the stage object, which tells a reader nothing.
 _ADDRESS = re.compile(r"\s*\((?:instantiating|recomposing) stage on stage @.*?\)\s*$")
 # What it calls the rules of its grammar tells a reader nothing either.
-_GRAMMAR = re.compile(r"parse error matching \S+")
+_GRAMMAR = re.compile(r"parse error matching .*?(?= at ')")
 
 
 # What other prims may be read differently for: bindings are inherited, and made of collections; a point instancer is
@@ -96,6 +96,7 @@ class Source:
     def __init__(self, root: Sdf.Layer) -> None:
         self._edits = Sdf.Layer.CreateAnonymous("edits.usda")
         self.stage = Usd.Stage.Open(root, self._edits)
+        _read_again(self.stage.GetUsedLayers())
         self.seconds = math.nan
         self.edits = Edits()
         self._references: dict[int, tuple[Sdf.Layer, Sdf.Layer]] = {}
@@ -157,6 +158,7 @@ class Source:
 
     def _add(self, handle: int, layer: Sdf.Layer, target: str) -> None:
         path = _target(target)
+        used = set(self.stage.GetUsedLayers())
         edit = Sdf.Layer.CreateAnonymous("reference.usda")
         if path == Sdf.Path.absoluteRootPath:
             edit.subLayerPaths.append(layer.identifier)
@@ -167,12 +169,16 @@ class Source:
             for prefix in path.GetPrefixes():
                 there = self.stage.GetPrimAtPath(prefix)
                 spec = Sdf.CreatePrimInLayer(edit, prefix)
-                spec.specifier = Sdf.SpecifierOver if there and there.IsDefined() else Sdf.SpecifierDef
+                # Also where the prim is defined: what defines it may be an earlier reference, which may go before this.
+                spec.specifier = there.GetSpecifier() if there and there.IsDefined() else Sdf.SpecifierDef
             spec.referenceList.Prepend(Sdf.Reference(layer.identifier))
         self._edits.subLayerPaths.insert(0, edit.identifier)
-        if not self.stage.GetPrimAtPath(path) or Usd.Prim.IsPathInPrototype(path):
+        try:
+            self._require_prim(path)
+            _read_again(set(self.stage.GetUsedLayers()) - used | {layer})
+        except BaseException:
             self._edits.subLayerPaths.remove(edit.identifier)
-            raise _Refused("USD shows no prim there: one above it is inactive, or the name is one that USD reserves")
+            raise
         self._references[handle] = (edit, layer)  # both live as long as the reference
 
     def _require_editable(self, path: Sdf.Path) -> None:
@@ -180,6 +186,10 @@ class Source:
             prim = self.stage.GetPrimAtPath(prefix)
             if prim and prefix != path and prim.IsInstance():
                 raise _Refused(f"{prefix} is an instance, whose contents USD shares and does not let edit")
+
+    def _require_prim(self, path: Sdf.Path) -> None:
+        if not self.stage.GetPrimAtPath(path) or Usd.Prim.IsPathInPrototype(path):
+            raise _Refused("USD shows no prim there: one above it is inactive, or the name is one that USD reserves")
 
 
 # --- one at a time ----------------------------------------------------------------------------------------------------
@@ -263,15 +273,17 @@ def _layer(path: str) -> Sdf.Layer:
         if not os.path.getsize(path):
             raise _Refused("it is empty")
         path = os.path.abspath(path)
-    known = Sdf.Layer.Find(path)
-    if known and not known.dirty:
-        known.Reload()  # the file may have changed since somebody opened it; edits of somebody are not thrown away
     layer = Sdf.Layer.FindOrOpen(path)
     if not layer and _URI.match(path) and not Ar.GetResolver().Resolve(path):
         raise _Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
     if not layer:
         raise _Refused("USD finds no format that it knows in it; it may be damaged")
     return layer
+
+
+def _read_again(layers: Iterable[Sdf.Layer]) -> None:
+    """Their files may have changed since somebody opened them. Edits of somebody are not thrown away."""
+    Sdf.Layer.ReloadLayers([layer for layer in layers if not (layer.dirty or layer.anonymous)])
 
 
 def _layer_of_text(usda: str) -> Sdf.Layer:

@@ -43,6 +43,7 @@ OP_VALUES = frozenset(kind for kinds in _OPS.values() for kind in kinds if kind 
 
 Rows = npt.NDArray[np.int64]
 _NOBODY = np.empty(0, np.int64)
+_quietly = np.errstate(over="ignore", invalid="ignore")  # a scene may be full of infinities
 
 
 def publish_transforms(
@@ -121,6 +122,7 @@ class _OpValues:
                 self._columns.setdefault(column.name, []).append(column)
         self._read: dict[str, tuple[Rows, npt.NDArray[Any]]] = {}
 
+    @_quietly
     def matrices(self, order: tuple[str, ...], rows: Rows) -> tuple[Rows, npt.NDArray[Any]]:
         """Those of ``rows``, which have the same ops, for which USD need not be asked, and their local matrices."""
         names = order[1:] if order[:1] == (_RESET,) else order
@@ -207,6 +209,7 @@ def _rotations(quaternions: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return matrices
 
 
+@_quietly
 def world_matrices(
     levels: list[Rows], parents: Rows, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
@@ -220,9 +223,10 @@ def world_matrices(
     for level in levels:
         under = parents[level]
         inherited = np.where((under >= 0)[:, None, None], world[np.maximum(under, 0)], np.eye(4))
-        moved = own[level] >= 0
+        moved = np.flatnonzero(own[level] >= 0)
         at = own[level[moved]]
-        above = np.where(resets[at][:, None, None], np.eye(4), inherited[moved])
-        inherited[moved] = local[at] @ above
+        joined = ~resets[at] & (inherited[moved] != np.eye(4)).any(axis=(1, 2))  # infinity times 0 is no number
+        inherited[moved[~joined]] = local[at[~joined]]
+        inherited[moved[joined]] = local[at[joined]] @ inherited[moved[joined]]
         world[level] = inherited
     return world[rows]
