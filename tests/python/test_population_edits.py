@@ -283,6 +283,38 @@ def test_time_may_go_forth_and_back(stage: Stage) -> None:
     assert population.apply_usd_changes(stage, 6).values == 0  # it reads at the same time
 
 
+def test_clips_move_what_the_scene_does_not_author(stage: Stage, tmp_path: Path) -> None:
+    values = (
+        "double size.timeSamples = { 0: 1, 24: 4 }\n        float3[] extent.timeSamples = { 0: [(0, 0, 0), (1, 1, 1)] }"
+    )
+    (tmp_path / "clip.usda").write_text(
+        usda(f'def Xform "Source"\n{{\n    def Cube "Box"\n    {{\n        {values}\n    }}\n}}\n')
+    )
+    clips = """clips = {
+        dictionary default = {
+            asset[] assetPaths = [@clip.usda@]
+            string primPath = "/Source"
+            asset manifestAssetPath = @clip.usda@
+            double2[] active = [(0, 0)]
+            double2[] times = [(0, 0), (24, 24)]
+        }
+    }"""
+    path = tmp_path / "scene.usda"
+    path.write_text(usda(f'def Xform "Top" (\n    {clips}\n)\n{{\n    def Cube "Box"\n    {{\n    }}\n}}\n'))
+    population.open_usd(stage, path, time_code=0.0)
+    stage.advance_write_floor(1).wait()
+    assert read(stage, "/Top/Box", "size") == 1
+    assert read(stage, "/Top/Box", "extent").tolist() == [0, 0, 0, 1, 1, 1]
+    assert population.update_from_usd_time(stage, 2, 0.5).values == 1
+    stage.advance_write_floor(2).wait()
+    assert read(stage, "/Top/Box", "size") == 2.5
+    scene = Usd.Stage.Open(str(path))
+    scene.GetPrimAtPath("/Top/Box").GetAttribute("visibility").Set("invisible")
+    population.apply_usd_changes(stage, 3)
+    stage.advance_write_floor(3).wait()
+    assert read(stage, "/Top/Box", "size") == 2.5
+
+
 def test_only_prims_that_move_are_read_at_another_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     still = "".join(f'def Cube "C{number}"\n{{\n}}\n' for number in range(20))
     moving = 'def Xform "Belt"\n{\n    custom double at.timeSamples = { 0: 0, 24: 2 }\n}\n'

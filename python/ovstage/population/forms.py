@@ -33,7 +33,6 @@ __all__ = [
     "Packed",
     "form_of",
     "plain_form",
-    "unpacked",
 ]
 
 Array = npt.NDArray[Any]
@@ -104,11 +103,11 @@ class Form:
             arrays = {id(value): value for value in values}  # many prims share the object of a fallback
             rows = {key: np.asarray(value).reshape(-1, self.lanes) for key, value in arrays.items()}
             return Packed(self, [rows[id(value)] for value in values])
-        flat = self.elements([item for items in (unpacked(values) if self.kinds else values) for item in items], names)
+        flat = self.elements([item for items in (_unpacked(values) if self.kinds else values) for item in items], names)
         return Packed(self, flat.reshape(-1, self.lanes), [len(value) for value in values])
 
 
-def unpacked(values: Iterable[Any]) -> Iterator[Sequence[Any]]:
+def _unpacked(values: Iterable[Any]) -> Iterator[Sequence[Any]]:
     """The items of each array of texts or paths. To take one apart costs many times what it costs to see that it equals
     an earlier one, and neighbours often have the same."""
     known: dict[int, tuple[Any, list[Any]]] = {}  # by length, the latest

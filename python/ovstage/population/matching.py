@@ -15,7 +15,7 @@ from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.predicates import Desc, PrimPredicate, PropertyPredicate
 from ovstage.population.source import is_prim_path
 
-__all__ = ["PrimTest", "PropertyTest", "check", "has_metadata", "prim_test", "property_test"]
+__all__ = ["PrimTest", "PropertyTest", "check", "prim_test", "property_test"]
 
 PrimTest = Callable[[Usd.Prim], bool]
 PropertyTest = Callable[[Usd.Prim, str], bool]
@@ -94,7 +94,7 @@ def prim_test(predicate: PrimPredicate) -> PrimTest:
         "IS_UNDER_PATH": lambda prim: not prim.IsInstanceProxy() and _is_under(str(prim.GetPath()), strings),
         "HAS_KIND": lambda prim: Usd.ModelAPI(prim).GetKind() in strings,
         "HAS_PURPOSE": lambda prim: prim.IsA("Imageable") and UsdGeom.Imageable(prim).ComputePurpose() in strings,
-        "HAS_METADATA": lambda prim: any(has_metadata(prim, path) for path in strings),
+        "HAS_METADATA": lambda prim: any(_has_metadata(prim, path) for path in strings),
     }[name]
 
 
@@ -106,7 +106,7 @@ def property_names(prim: Usd.Prim) -> list[str]:
     return authored + [name for name in declared if definition.GetAttributeFallbackValue(name) is not None]
 
 
-def has_metadata(thing: Usd.Object, path: str) -> bool:
+def _has_metadata(thing: Usd.Object, path: str) -> bool:
     """Whether a metadata path is authored on a prim or a property."""
     field, _, keys = path.partition(":")
     if keys:
@@ -155,7 +155,7 @@ def property_test(predicate: PropertyPredicate) -> PropertyTest:
         "DECLARED_BY_SCHEMA": lambda prim, name: declared.fullmatch(name) is not None,
         "HAS_NAME": lambda prim, name: name in strings,
         "IN_NAMESPACE": lambda prim, name: name.startswith(inside),
-        "HAS_METADATA": lambda prim, name: any(has_metadata(prim.GetProperty(name), path) for path in strings),
+        "HAS_METADATA": lambda prim, name: any(_has_metadata(prim.GetProperty(name), path) for path in strings),
         "IS_ATTRIBUTE": lambda prim, name: isinstance(prim.GetProperty(name), Usd.Attribute),
         "IS_RELATIONSHIP": lambda prim, name: isinstance(prim.GetProperty(name), Usd.Relationship),
         "IS_CUSTOM": lambda prim, name: prim.GetProperty(name).IsCustom(),

@@ -53,6 +53,7 @@ _value = Usd.Attribute.Get
 _value_type = Usd.Attribute.GetTypeName
 _is_connected = Usd.Attribute.HasAuthoredConnections
 _varies = Usd.Attribute.ValueMightBeTimeVarying
+_has_metadata = Usd.Prim.HasMetadata
 
 Step = Callable[[int, int, str], None]
 
@@ -93,8 +94,9 @@ class Reader:
         self._has_instances = bool(stage.GetPrototypes())
         self._declarations = Declarations(self.scene)
         self._plans: list[_Plan] = []
-        self._shared_plans: dict[tuple[Declared, tuple[str, ...], Want], _Plan] = {}
+        self._shared_plans: dict[tuple[Declared, tuple[str, ...], Want, bool], _Plan] = {}
         self._types: defaultdict[str, list[int]] = defaultdict(list)  # the prims of each
+        self._clipped: dict[str, bool] = {}
         self._bound: list[tuple[int, Usd.Prim]] = []
         self._instances: list[tuple[int, str]] = []
         if scope.empty:
@@ -121,13 +123,18 @@ class Reader:
         for name in declared.unknown:
             reason = f"applies {name}, which is not registered: only its authored values are published"
             self.scene.skip(path, "", reason)
-        plan = self._plan(prim, declared, tuple(_authored_names(prim)), want)
+        is_clipped = self._is_timed and self._is_clipped(prim, path)
+        plan = self._plan(prim, declared, tuple(_authored_names(prim)), want, is_clipped)
         plan.rows.append(row)
         if plan.wanted:
             self._read_authored(row, path, prim, plan)
+        for column in plan.clipped:
+            value = _value(prim.GetAttribute(column.name), self._time)
+            if value is not None:
+                column.add(row, value)
         for name in plan.computed:
             self.scene.skip(path, name, "this is the name of a column that population computes")
-        if self._is_timed and any(map(_varies, prim.GetAuthoredAttributes())):
+        if is_clipped or (self._is_timed and any(map(_varies, prim.GetAuthoredAttributes()))):
             self.scene.varying.append(path)
         if want.bindings and declared.is_bound:
             self._bound.append((row, prim))
@@ -165,11 +172,11 @@ class Reader:
                 known.add(prototype)
                 self._types[UNTYPED].append(self.scene.new_row(prototype))
 
-    def _plan(self, prim: Usd.Prim, declared: Declared, names: tuple[str, ...], want: Want) -> _Plan:
-        key = (declared, names, want)
+    def _plan(self, prim: Usd.Prim, declared: Declared, names: tuple[str, ...], want: Want, is_clipped: bool) -> _Plan:
+        key = (declared, names, want, is_clipped)
         found = self._shared_plans.get(key)
         if found is None:
-            found = _Plan(declared, names, lambda name: want.takes(prim, name))
+            found = _Plan(declared, names, lambda name: want.takes(prim, name), is_clipped)
             if want.bindings and declared.is_bound:
                 found.leave(bindings.NAME)
             self._plans.append(found)
@@ -204,6 +211,18 @@ class Reader:
                     self.scene.column(slot.name + ".connect", CONNECTION).add(row, found.GetConnections())
             except Tf.ErrorException:
                 self.scene.skip(path, slot.name, _OTHER_KIND)
+
+    def _is_clipped(self, prim: Usd.Prim, path: str) -> bool:
+        """Whether value clips at the prim or above it may have values for it."""
+        found = self._clipped.get(path)
+        if found is None:
+            above = path.rpartition("/")[0]
+            found = bool(_has_metadata(prim, "clips"))
+            if above and not found:
+                inherited = self._clipped.get(above)
+                found = self._is_clipped(prim.GetParent(), above) if inherited is None else inherited
+            self._clipped[path] = found
+        return found
 
     def _assign(self, slot: _Slot, path: str, prim: Usd.Prim, type_name: Sdf.ValueTypeName, value: object) -> None:
         """Give an attribute that no schema declares its column: only the attribute itself knows its type."""
@@ -261,17 +280,23 @@ class _Slot:
 class _Plan:
     """What the prims with the same schemas, the same authored names and the same wishes have in common."""
 
-    __slots__ = ("authored", "computed", "fallbacks", "has_order", "is_xformable", "rows", "wanted")
+    __slots__ = ("authored", "clipped", "computed", "fallbacks", "has_order", "is_xformable", "rows", "wanted")
 
-    def __init__(self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool]) -> None:
+    def __init__(
+        self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool], is_clipped: bool
+    ) -> None:
         columns, authored = declared.columns, set(names)
         self.authored = [_Slot(name, columns.get(name), name not in _COMPUTED and wanted(name)) for name in names]
         self.computed = [name for name in names if name in _COMPUTED and wanted(name)]
         self.rows: list[int] = []  # the prims
+
+        def is_silent(name: str) -> bool:
+            return name not in authored and name not in _COMPUTED and wanted(name)
+
+        # Clips may have values for what no layer of the scene authors; USD hands out the fallback where they do not.
+        self.clipped = [column for name, column in columns.items() if is_clipped and is_silent(name)]
         self.fallbacks = [
-            (columns[name], value)
-            for name, value in declared.fallbacks.items()
-            if name not in authored and name not in _COMPUTED and wanted(name)
+            (columns[name], value) for name, value in declared.fallbacks.items() if not is_clipped and is_silent(name)
         ]
         self.is_xformable = declared.is_xformable
         self.has_order = "xformOpOrder" in authored
