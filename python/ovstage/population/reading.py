@@ -51,6 +51,7 @@ _authored_names = Usd.Prim.GetAuthoredPropertyNames
 _authored_properties = Usd.Prim.GetAuthoredProperties
 _value = Usd.Attribute.Get
 _value_type = Usd.Attribute.GetTypeName
+_targets = Usd.Relationship.GetTargets
 _is_connected = Usd.Attribute.HasAuthoredConnections
 _varies = Usd.Attribute.ValueMightBeTimeVarying
 _has_metadata = Usd.Prim.HasMetadata
@@ -191,9 +192,9 @@ class Reader:
                 continue
             try:
                 if type(found) is not attribute:
-                    targets = found.GetTargets()
+                    targets = _targets(found)
                     if targets or found.HasAuthoredTargets():
-                        self.scene.column(slot.name, RELATIONSHIP).add(row, [str(target) for target in targets])
+                        self.scene.column(slot.name, RELATIONSHIP).add(row, [target.pathString for target in targets])
                     continue
                 value = _value(found, time)
                 if value is not None:
