@@ -127,15 +127,16 @@ class Reader:
         is_clipped = self._is_timed and self._is_clipped(prim, path)
         plan = self._plan(prim, declared, tuple(_authored_names(prim)), want, is_clipped)
         plan.rows.append(row)
+        properties = _authored_properties(prim) if plan.wanted or self._is_timed else []
         if plan.wanted:
-            self._read_authored(row, path, prim, plan)
+            self._read_authored(row, path, prim, plan, properties)
         for column in plan.clipped:
             value = _value(prim.GetAttribute(column.name), self._time)
             if value is not None:
                 column.add(row, value)
         for name in plan.computed:
             self.scene.skip(path, name, "this is the name of a column that population computes")
-        if is_clipped or (self._is_timed and any(map(_varies, prim.GetAuthoredAttributes()))):
+        if is_clipped or (self._is_timed and any(map(_might_vary, properties))):
             self.scene.varying.append(path)
         if want.bindings and declared.is_bound:
             self._bound.append((row, prim))
@@ -185,9 +186,9 @@ class Reader:
                 self._shared_plans[key] = found
         return found
 
-    def _read_authored(self, row: int, path: str, prim: Usd.Prim, plan: _Plan) -> None:
+    def _read_authored(self, row: int, path: str, prim: Usd.Prim, plan: _Plan, properties: list[Usd.Property]) -> None:
         time, attribute = self._time, Usd.Attribute
-        for slot, found in zip(plan.authored, _authored_properties(prim), strict=True):
+        for slot, found in zip(plan.authored, properties, strict=True):
             if not slot.wanted:
                 continue
             try:
@@ -260,6 +261,10 @@ class Reader:
             return
         form, value = stored
         self.scene.column(prefix + INFIX + name, form).add(row, value)
+
+
+def _might_vary(found: Usd.Property) -> bool:
+    return type(found) is Usd.Attribute and _varies(found)
 
 
 class _Slot:
