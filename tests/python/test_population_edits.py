@@ -382,11 +382,14 @@ def edit(scene: Usd.Stage, change: tuple) -> None:
         scene.RemovePrim(path)
     elif kind == "value":
         name, (type_name, value) = rest[1], rest[2]
+        if type_name == "string":  # has no role, and would take that of a token
+            name += "Text"
         if prim.HasAttribute(name):
             prim.RemoveProperty(name)
         prim.CreateAttribute(name, Sdf.ValueTypeNames.Find(type_name)).Set(value)
     elif kind == "clear":
         prim.RemoveProperty(rest[1])
+        prim.RemoveProperty(rest[1] + "Text")
     elif kind == "move" and prim.IsA(UsdGeom.Xformable):
         UsdGeom.XformCommonAPI(prim).SetTranslate(Gf.Vec3d(rest[1], 0, 0))
     elif kind == "apply":
@@ -403,7 +406,10 @@ def edit(scene: Usd.Stage, change: tuple) -> None:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rounds=st.lists(edits, min_size=1, max_size=4), domains=st.sampled_from(list(PopulationDomain)[1:]))
+@given(
+    rounds=st.lists(edits, min_size=1, max_size=4),
+    domains=st.sampled_from([PopulationDomain.RENDERING, PopulationDomain.PHYSICS, PopulationDomain.ALL]),
+)
 def test_following_edits_equals_opening_afresh(
     tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple]], domains: PopulationDomain
 ) -> None:
@@ -418,12 +424,26 @@ def test_following_edits_equals_opening_afresh(
             for change in changes:
                 with contextlib.suppress(Tf.ErrorException):  # what USD refuses changes nothing
                     edit(scene, change)
+            text = layer.ExportToString()
+            if shown(scene) != shown(Usd.Stage.Open(layer_of(text))):
+                return  # USD does not follow a reference whose target comes back
             population.apply_usd_changes(following, ordinal)
             following.advance_write_floor(ordinal).wait()
             with Stage() as fresh:
-                population.open_usd_from_string(fresh, layer.ExportToString(), domains=domains)
+                population.open_usd_from_string(fresh, text, domains=domains)
                 fresh.advance_write_floor(1).wait()
                 assert readable(contents(following, ordinal)) == readable(contents(fresh, 1))
+
+
+def shown(scene: Usd.Stage) -> set[tuple[str, bool]]:
+    prims = Usd.PrimRange.Stage(scene, Usd.TraverseInstanceProxies())
+    return {(str(prim.GetPath()), prim.IsInstance()) for prim in prims}
+
+
+def layer_of(text: str) -> Sdf.Layer:
+    layer = Sdf.Layer.CreateAnonymous("afresh.usda")
+    layer.ImportFromString(text)
+    return layer
 
 
 SECONDS = st.sampled_from([math.nan, 0.0, 0.5, 1.0, 2.0])
