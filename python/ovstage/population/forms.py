@@ -32,6 +32,7 @@ __all__ = [
     "Names",
     "Packed",
     "form_of",
+    "only_forms",
     "plain_form",
 ]
 
@@ -204,18 +205,26 @@ def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
 
 def plain_form(kind: type) -> Form | None:
     """The form of the values of a class that USD hands out; the one without a role where several types share it."""
-    return _plain_forms().get(kind)
+    forms = _forms_by_class().get(kind)
+    return forms[0] if forms else None
 
 
 @cache
-def _plain_forms() -> dict[type, Form]:
-    found: dict[type, Form] = {}
+def only_forms() -> dict[type, Form]:
+    """The forms of the classes that no two types share, such as those of quaternions and of arrays of numbers."""
+    return {kind: forms[0] for kind, forms in _forms_by_class().items() if len(forms) == 1}
+
+
+@cache
+def _forms_by_class() -> dict[type, list[Form]]:
+    """All forms of each class, those without a role first."""
+    found: dict[type, list[Form]] = {}
     names = Sdf.ValueTypeNames
-    for type_name in (getattr(names, name) for name in dir(names)):
-        if isinstance(type_name, Sdf.ValueTypeName) and (form := form_of(type_name)):
-            held = form.accepts[0]
-            if held not in found or not type_name.role:
-                found[held] = form
+    types = [found for found in (getattr(names, name) for name in dir(names)) if isinstance(found, Sdf.ValueTypeName)]
+    for type_name in sorted(types, key=lambda each: bool(each.role)):
+        form = form_of(type_name)
+        if form and form not in found.setdefault(form.accepts[0], []):
+            found[form.accepts[0]].append(form)
     return found
 
 

@@ -14,11 +14,11 @@ from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
 from ovstage.population.columns import Column, Scene
-from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS, plain_form
+from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS, only_forms
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
 from ovstage.population.schemas import Declarations, Declared, form_for
 from ovstage.population.scope import BARE
-from ovstage.population.transforms import LOCAL, OP_VALUES, RESET, WORLD, publish_transforms
+from ovstage.population.transforms import LOCAL, RESET, WORLD, publish_transforms
 
 if TYPE_CHECKING:
     from ovstage.population.scope import Scope, Want
@@ -90,6 +90,7 @@ class Reader:
     def __init__(self, stage: Usd.Stage, time: Usd.TimeCode, scope: Scope) -> None:
         self.scene = Scene()
         self._stage = stage
+        self._only_forms = only_forms()
         self._time = time
         self._is_timed = not time.IsDefault()
         self._has_instances = bool(stage.GetPrototypes())
@@ -187,7 +188,7 @@ class Reader:
         return found
 
     def _read_authored(self, row: int, path: str, prim: Usd.Prim, plan: _Plan, properties: list[Usd.Property]) -> None:
-        time, attribute = self._time, Usd.Attribute
+        time, attribute, only = self._time, Usd.Attribute, self._only_forms
         for slot, found in zip(plan.authored, properties, strict=True):
             if not slot.wanted:
                 continue
@@ -199,10 +200,11 @@ class Reader:
                     continue
                 value = _value(found, time)
                 if value is not None:
-                    if not slot.is_declared and type(value) is not slot.op_value:
-                        type_name = _value_type(found)
-                        if type_name != slot.type_name:
-                            self._assign(slot, path, prim, type_name, value)
+                    kind = type(value)
+                    if not slot.is_declared and kind is not slot.value_class:
+                        type_name = None if kind in only else _value_type(found)
+                        if type_name is None or type_name != slot.type_name:
+                            self._assign(slot, path, prim, type_name, kind)
                     column = slot.column
                     if column is not None:
                         column.rows.append(row)
@@ -226,19 +228,15 @@ class Reader:
             self._clipped[path] = found
         return found
 
-    def _assign(self, slot: _Slot, path: str, prim: Usd.Prim, type_name: Sdf.ValueTypeName, value: object) -> None:
-        """Give an attribute that no schema declares its column: only the attribute itself knows its type."""
-        is_op = slot.name.startswith("xformOp:") and type(value) in OP_VALUES
-        form = plain_form(type(value)) if is_op else form_for(prim, slot.name, type_name)
-        slot.type_name, slot.op_value, slot.column = None, None, None
-        if form is None:  # the next one is to be named too
+    def _assign(self, slot: _Slot, path: str, prim: Usd.Prim, type_name: Sdf.ValueTypeName | None, kind: type) -> None:
+        """Give an attribute that no schema declares its column, by its type, or by the class of its value alone."""
+        form = self._only_forms[kind] if type_name is None else form_for(prim, slot.name, type_name)
+        if form is None:
             self.scene.skip(path, slot.name, f"USD type {type_name} has no representation")
-            return
-        slot.column = self.scene.column(slot.name, form)
-        if is_op:
-            slot.op_value = type(value)
+            slot.type_name = slot.value_class = slot.column = None  # the next one is to be named too
         else:
-            slot.type_name = type_name
+            slot.type_name, slot.value_class = type_name, None if type_name else kind
+            slot.column = self.scene.column(slot.name, form)
 
     def _read_metadata(self, row: int, path: str, prim: Usd.Prim, want: Want) -> None:
         found: dict[tuple[str, str], object] = {}  # asked for twice is published once
@@ -270,17 +268,17 @@ def _might_vary(found: Usd.Property) -> bool:
 class _Slot:
     """One authored property of the prims of a plan, and the column for its values."""
 
-    __slots__ = ("column", "is_declared", "name", "op_value", "type_name", "wanted")
+    __slots__ = ("column", "is_declared", "name", "type_name", "value_class", "wanted")
 
     def __init__(self, name: str, column: Column | None, wanted: bool) -> None:
         self.name = name
         self.column = column
         self.is_declared = column is not None
-        # What ``column`` is for, where no schema says it: a type, which takes as long to ask for as the value; or the
-        # class of an op's values, since USD does not heed the role of an op.
-        self.type_name: Sdf.ValueTypeName | None = None
-        self.op_value: type | None = None
         self.wanted = wanted
+        # What ``column`` is for, where no schema says it: a type, which takes as long to ask for as the value, or a
+        # class of values that only one type has.
+        self.type_name: Sdf.ValueTypeName | None = None
+        self.value_class: type | None = None
 
 
 class _Plan:

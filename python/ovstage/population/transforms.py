@@ -21,7 +21,7 @@ from ovstage.population.source import sentences
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
-__all__ = ["LOCAL", "OP_VALUES", "RESET", "WORLD", "publish_transforms", "world_matrices"]
+__all__ = ["LOCAL", "RESET", "WORLD", "publish_transforms", "world_matrices"]
 
 LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
 
@@ -37,9 +37,6 @@ _OPS = {
     **{"rotate" + "".join(axes): _VECTORS for axes in permutations("XYZ")},
 }
 """The ops that are computed here, and the values that they take. USD computes a transform with any other."""
-
-OP_VALUES = frozenset(kind for kinds in _OPS.values() for kind in kinds if kind is not float)
-"""The values of ops whose class alone says how they are stored."""
 
 Rows = npt.NDArray[np.int64]
 _NOBODY = np.empty(0, np.int64)
