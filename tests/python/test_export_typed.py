@@ -309,6 +309,40 @@ def test_connections_go_along(tmp_path: Path) -> None:
         assert sources[0].GetPath() == sources[1].GetPath()
 
 
+def test_shaders_that_usd_knows_have_types_without_values(tmp_path: Path) -> None:
+    network = """#usda 1.0
+def Material "Wood"
+{
+    token outputs:surface.connect = </Wood/Surface.outputs:surface>
+    def Shader "Surface"
+    {
+        uniform token info:id = "UsdPreviewSurface"
+        color3f inputs:diffuseColor.connect = </Wood/Texture.outputs:rgb>
+        float inputs:glitter.connect = </Wood/Texture.outputs:sparkle>
+        token outputs:surface
+    }
+    def Shader "Texture"
+    {
+        uniform token info:id = "UsdUVTexture"
+        asset inputs:file = @wood.png@
+        float3 outputs:rgb
+        float outputs:sparkle
+    }
+}
+"""
+    file = tmp_path / "wood.usda"
+    with ovstage.Stage() as stage:
+        populated(stage, written(tmp_path, network))
+        report = population.export_typed_hierarchy_to_usd_file(stage, file, "/", 1)
+    scene = Usd.Stage.Open(str(file))
+    colour = UsdShade.Shader.Get(scene, "/Wood/Surface").GetInput("diffuseColor")
+    assert colour.GetTypeName() == Sdf.ValueTypeNames.Color3f
+    sources, _ = colour.GetConnectedSources()
+    assert [(str(source.source.GetPath()), source.sourceName) for source in sources] == [("/Wood/Texture", "rgb")]
+    assert scene.GetPrimAtPath("/Wood/Texture").GetAttribute("outputs:rgb").GetTypeName() == Sdf.ValueTypeNames.Float3
+    assert report["property_edges_skipped"] == 1  # the one that neither shader has
+
+
 def test_a_rule_for_a_connection_beats_what_is_declared(tmp_path: Path) -> None:
     file = tmp_path / "ball.usda"
     with ovstage.Stage() as stage:

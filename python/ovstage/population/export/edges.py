@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pxr import Sdf  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Sdr, Tf  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode
@@ -197,7 +197,24 @@ def _own_type(draft: Draft, end: str) -> str:
     declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
     if not existing and not declared and prim.usd_type == "Material" and _TERMINAL.fullmatch(name):
         return "token"
-    return str(existing.typeName if existing else declared.GetTypeName() if declared else "")
+    if existing or declared:
+        return str(existing.typeName if existing else declared.GetTypeName())
+    return _registered_type(draft, prim, name) if prim.usd_type == "Shader" else ""
+
+
+def _registered_type(draft: Draft, prim: Prim, name: str) -> str:
+    """What USD's registry of shaders says of an input or an output of a shader, if it knows it."""
+    identifier = draft.attribute(prim, "info:id")
+    direction, _, plain = name.partition(":")
+    if identifier is None or direction not in ("inputs", "outputs"):
+        return ""
+    try:
+        node = Sdr.Registry().GetShaderNodeByIdentifier(str(identifier.default))
+    except Tf.ErrorException:  # some builds of usd-core come without the files that describe shaders
+        return ""
+    ask = {"inputs": "GetShaderInput", "outputs": "GetShaderOutput"}[direction]
+    found = getattr(node, ask)(plain) if node else None
+    return str(found.GetTypeAsSdfType().GetSdfType()) if found else ""
 
 
 def _reach(draft: Draft, target: str, type_name: str) -> None:
