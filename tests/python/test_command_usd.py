@@ -54,7 +54,7 @@ def test_a_time_without_end(scene, capsys):
 
 
 def test_no_usd(scene, monkeypatch, capsys):
-    monkeypatch.setattr("ovstage.population.usd.find_spec", lambda name: None)
+    monkeypatch.setattr("ovstage.population.requirements.find_spec", lambda name: None)
     assert main(["usd", scene]) == 1
     assert "pip install" in capsys.readouterr().err
 

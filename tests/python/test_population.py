@@ -11,7 +11,7 @@ import pytest
 
 import ovstage
 from ovstage import AttributeSemantic, ErrorCode, OrdinalRange, OvstageError, PathDictionary, Stage
-from ovstage.population import usd
+from ovstage.population import requirements, usd
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
@@ -351,9 +351,26 @@ def test_arguments_are_named(stage: Stage, scene: Path) -> None:
 
 
 def test_without_usd_core_it_says_what_to_install(stage: Stage, scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usd, "find_spec", lambda name: None)
+    monkeypatch.setattr(requirements, "find_spec", lambda name: None)
     assert not usd.available()
     assert not usd.descs_available()
-    with pytest.raises(OvstageError, match=r"pip install usd-core") as caught:
+    assert not ovstage.population.export_available()
+    with pytest.raises(OvstageError, match=r"missing or too old: pip install 'usd-core>=26.5' numpy ") as caught:
         usd.open_usd(stage, scene, time_code=math.nan)
     assert caught.value.code == ErrorCode.NOT_SUPPORTED
+    with pytest.raises(OvstageError, match=r"an export needs packages that are missing or too old: pip install 'usd"):
+        ovstage.population.export_to_usd_file(stage, "out.usda", 1)
+
+
+@pytest.mark.parametrize(("version", "fits"), [("24.11", False), ("25.2.post1", False), ("26.5", True), ("27.1", True)])
+def test_an_old_usd_core_is_no_usd_core(monkeypatch: pytest.MonkeyPatch, version: str, fits: bool) -> None:
+    monkeypatch.setattr(requirements.metadata, "version", lambda name: version)
+    assert usd.available() == fits
+
+
+def test_usd_from_elsewhere_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise requirements.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(requirements.metadata, "version", missing)
+    assert usd.available()

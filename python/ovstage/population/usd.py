@@ -12,7 +12,6 @@ import math
 import os
 import reprlib
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
 from ovstage import guard
@@ -22,6 +21,7 @@ from ovstage.population import operations
 from ovstage.population.operations import Call, Job, Operation
 from ovstage.population.predicates import Desc
 from ovstage.population.report import Progress, Report
+from ovstage.population.requirements import available, require
 
 if TYPE_CHECKING:
     from ovstage.population.session import Session
@@ -270,11 +270,6 @@ def update_from_usd_time_async(stage: Stage, ordinal: int, time_code: float) -> 
 # --- what is there ----------------------------------------------------------------------------------------------------
 
 
-def available() -> bool:
-    """Whether usd-core and NumPy are installed; neither is imported to find out."""
-    return not _missing()
-
-
 def descs_available() -> bool:
     """Whether the calls with descriptions can be made: the same as ``available()``."""
     return available()
@@ -301,31 +296,10 @@ def register_usd_schemas(paths: str | bytes | os.PathLike[str] | Iterable[str | 
         raise OvstageError(ErrorCode.INVALID_ARGUMENT, text)
     if not texts:
         return
-    _require("register_usd_schemas")
+    require("register_usd_schemas")
     from ovstage.population.schemas import register
 
     register(texts)
-
-
-def _require(call: str) -> None:
-    if missing := _missing():
-        raise OvstageError(
-            ErrorCode.NOT_SUPPORTED,
-            f"{call} needs packages that are not installed: pip install {' '.join(missing)} "
-            '(the extra "ovstage-go[usd]" brings them)',
-        )
-
-
-def _missing() -> list[str]:
-    """The packages that population lacks, by the names under which they are installed."""
-    return [package for module, package in (("pxr.Usd", "usd-core"), ("numpy", "numpy")) if not _found(module)]
-
-
-def _found(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ImportError:
-        return False
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -334,7 +308,7 @@ def _found(module: str) -> bool:
 def _call(name: str, stage: Stage, work: Callable[[Session, Job], Result]) -> Call[Result]:
     """A call that needs a scene."""
     guard.stage(stage)
-    _require(name)
+    require(name)
     from ovstage.population.session import never_opened, session
 
     found = session(stage)
@@ -355,7 +329,7 @@ def _open(
     guard.stage(stage)
     seconds, ordinal = _seconds(time_code), guard.ordinal(ordinal)
     _require_callable(progress)
-    _require(name)
+    require(name)
     from ovstage.population.scope import Scope
     from ovstage.population.session import session
     from ovstage.population.source import Source

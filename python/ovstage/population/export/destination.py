@@ -17,7 +17,8 @@ from ovstage.population.export.operation import (
     named,
 )
 from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, takes_options
-from ovstage.population.export.storage import Storage, claim, free, require_usd
+from ovstage.population.export.storage import Storage, claim, free
+from ovstage.population.requirements import require
 
 if TYPE_CHECKING:
     from ovstage.stage import Stage
@@ -65,7 +66,7 @@ class ExportDestination:
         made: list[Self] = []
 
         def work() -> None:
-            require_usd()
+            require("an export")
             made.append(cls(stage, identifier, mode))
             made[0]._open()
 

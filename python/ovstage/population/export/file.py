@@ -10,7 +10,8 @@ from ovstage import guard
 from ovstage.population.export import rules
 from ovstage.population.export.operation import ExportOperation, named
 from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, Options, takes_options
-from ovstage.population.export.storage import Storage, claim, free, require_usd
+from ovstage.population.export.storage import Storage, claim, free
+from ovstage.population.requirements import require
 
 if TYPE_CHECKING:
     from ovstage.stage import Stage
@@ -55,7 +56,7 @@ def export_to_usd_file_async(
 
 def _one_shot(stage: Stage, identifier: str, options: Options) -> Callable[[], Report]:
     def work() -> Report:
-        require_usd()
+        require("an export")
         owner = object()
         claim(identifier, owner)
         try:

@@ -6,7 +6,6 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,30 +17,13 @@ from ovstage.population.export.rules import ExportDestinationMode, Options
 if TYPE_CHECKING:
     from ovstage.stage import Stage
 
-__all__ = ["Storage", "claim", "export_available", "free", "require_usd"]
+__all__ = ["Storage", "claim", "free"]
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 _FORMATS = (".usd", ".usda", ".usdc")
 
 _active: dict[str, object] = {}
 """The identifiers that are being written, and by whom. Its operations are atomic, so finalisers may use it."""
-
-
-def export_available() -> bool:
-    """Whether usd-core and NumPy are installed; neither is imported to find out."""
-    try:
-        return all(find_spec(name) is not None for name in ("pxr.Sdf", "numpy"))
-    except ImportError:
-        return False
-
-
-def require_usd() -> None:
-    """Refuse an export that cannot be made here."""
-    if not export_available():
-        raise OvstageError(
-            ErrorCode.NOT_SUPPORTED,
-            'an export needs packages that are not installed: pip install "ovstage-go[usd]"',
-        )
 
 
 def canonical(identifier: str) -> str:
