@@ -79,10 +79,8 @@ def test_program_without_a_name():
 
 
 def test_closed_standard_streams(program):
-    assert (
-        run("/bin/sh", "-c", f"exec {sys.executable} script.py <&- >&- 2>&-", executable=None, cwd=program).returncode
-        == 0
-    )
+    closed = ["/bin/sh", "-c", 'exec "$0" script.py <&- >&- 2>&-', sys.executable]
+    assert run(*closed, executable=None, cwd=program).returncode == 0
 
 
 @pytest.mark.parametrize(
