@@ -323,9 +323,13 @@ static bool words_of_iterable(words* out, PyObject* values, const char* name, co
       if (text) PyErr_Format(PyExc_TypeError, "%s%s must be ints (got %U at position %zd)", name, entries, text, i);
       Py_XDECREF(text);
     }
-    char place[96];
-    PyOS_snprintf(place, sizeof place, "%s[%zd]", name, i);
-    good = number && unsigned_value(number, place, bits, &entry);
+    good = number && unsigned_value(number, name, bits, &entry);
+    if (number && !good) { /* to say which one it is would take longer than all else, so it is said only now */
+      char place[96];
+      PyOS_snprintf(place, sizeof place, "%s[%zd]", name, i);
+      PyErr_Clear();
+      unsigned_value(number, place, bits, &entry);
+    }
     Py_XDECREF(number);
     if (bits == 32)
       ((uint32_t*)out->copy)[i] = (uint32_t)entry;
@@ -374,9 +378,14 @@ bool texts_open(texts* out, PyObject* values, const char* name) {
   bool good = out->data != NULL;
   if (!good) PyErr_NoMemory();
   for (size_t i = 0; good && i < out->count; i++) {
-    char place[96];
-    PyOS_snprintf(place, sizeof place, "%s[%zu]", name, i);
-    good = guard_string(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), place, &out->data[i]);
+    PyObject* item = PyTuple_GetItem(out->tuple, (Py_ssize_t)i);
+    good = guard_string(item, name, &out->data[i]);
+    if (!good) { /* as above */
+      char place[96];
+      PyOS_snprintf(place, sizeof place, "%s[%zu]", name, i);
+      PyErr_Clear();
+      guard_string(item, place, &out->data[i]);
+    }
   }
   if (!good) texts_close(out);
   return good;

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -319,11 +320,11 @@ def test_only_prims_that_move_are_read_at_another_time(stage: Stage, monkeypatch
     still = "".join(f'def Cube "C{number}"\n{{\n}}\n' for number in range(20))
     moving = 'def Xform "Belt"\n{\n    custom double at.timeSamples = { 0: 0, 24: 2 }\n}\n'
     counts = [0]
-    read_prim = reading.Reader.read
+    read_prims = reading.Reader.read
 
-    def counted(*arguments: object) -> None:
-        counts[-1] += 1
-        read_prim(*arguments)
+    def counted(reader: reading.Reader, prims: Sequence[Usd.Prim], *rest: Any) -> None:
+        counts[-1] += len(prims)
+        read_prims(reader, prims, *rest)
 
     monkeypatch.setattr(reading.Reader, "read", counted)
     population.open_usd_from_string(stage, usda(still, moving))

@@ -33,13 +33,14 @@ def publish_bindings(scene: Scene, bound: list[tuple[int, Usd.Prim]]) -> None:
     """Add the column of effective physics materials for the prims of ``bound``, given with their rows."""
     if not bound:
         return
-    materials = _materials([prim for _, prim in bound])
+    materials = list(map(UsdShade.Material.GetPrim, _materials([prim for _, prim in bound])))
+    physical = {material: [str(material.GetPath())] for material in set(materials) if _carries_physics(material)}
     column = scene.column(NAME, RELATIONSHIP)
     for (row, prim), material in zip(bound, materials, strict=True):
-        if material and _carries_physics(material.GetPrim()):
-            column.add(row, [str(material.GetPath())])
-        elif prim.HasRelationship(NAME):
-            scene.skip(scene.paths[row], NAME, "it binds no material that carries physics")
+        if material in physical:
+            column.add(row, physical[material])
+        elif Usd.Prim.HasRelationship(prim, NAME):
+            scene.skip(row, NAME, "it binds no material that carries physics")
 
 
 def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:
@@ -51,5 +52,7 @@ def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:
 
 
 def _carries_physics(prim: Usd.Prim) -> bool:
+    if not prim:
+        return False
     names = (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())
     return any(_PHYSICAL.fullmatch(name) for name in names)

@@ -6,6 +6,8 @@ times its memory, and what allocating that costs in time.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +41,11 @@ class Column:
         """Record the value of one prim."""
         self.rows.append(row)
         self.values.append(value)
+
+    def extend(self, rows: Sequence[int], values: Sequence[Any]) -> None:
+        """Record the values of several prims."""
+        self.rows.extend(rows)
+        self.values.extend(values)
 
     def share(self, rows: list[int], value: object) -> None:
         """Record one value for all prims that ``rows`` names when the column is settled."""
@@ -85,7 +92,7 @@ class Scene:
         self.names = Names()
         """The texts and paths that the columns mean."""
         self._columns: dict[tuple[str, Form], Column] = {}
-        self._skipped: dict[tuple[str, str], list[str]] = {}  # the paths, by attribute and reason
+        self._skipped: defaultdict[tuple[str, str], set[int]] = defaultdict(set)  # the rows, by attribute and reason
 
     @property
     def columns(self) -> list[Column]:
@@ -94,8 +101,9 @@ class Scene:
 
     @property
     def skipped(self) -> list[Skipped]:
-        """What was left out and why."""
-        return [Skipped(paths[0], *key, len(paths)) for key, paths in self._skipped.items()]
+        """What was left out and why, in the order of the prims."""
+        found = sorted(self._skipped.items(), key=lambda each: min(each[1]))
+        return [Skipped(self.paths[min(rows)], *key, len(rows)) for key, rows in found]
 
     def new_row(self, path: str) -> int:
         """Give the next prim its row."""
@@ -110,9 +118,9 @@ class Scene:
             found = self._columns[key] = Column(name, form)
         return found
 
-    def skip(self, path: str, attribute: str, reason: str) -> None:
+    def skip(self, row: int, attribute: str, reason: str) -> None:
         """Note that something is left out."""
-        self._skipped.setdefault((attribute, reason), []).append(path)
+        self._skipped[attribute, reason].add(row)
 
     def pack(self, least: int = 1) -> None:
         """Turn what was read into numbers, in every column with at least that many values."""
@@ -137,7 +145,7 @@ class Scene:
         complaints = [column.form.complaint(value) for value in column.values]
         for row, complaint in zip(column.rows, complaints, strict=True):
             if complaint:
-                self.skip(self.paths[row], column.name, complaint)
+                self.skip(row, column.name, complaint)
         column.rows[:] = [row for row, complaint in zip(column.rows, complaints, strict=True) if not complaint]
         column.values[:] = [value for value, complaint in zip(column.values, complaints, strict=True) if not complaint]
         column.pack(self.names)

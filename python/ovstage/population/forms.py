@@ -85,6 +85,9 @@ class Form:
     lends: bool = False
     """Whether NumPy can look into a Vt array of the type."""
 
+    def __hash__(self) -> int:
+        return hash((self.type_name, self.lanes))  # a form is looked up often, and these tell nearly all of them apart
+
     def complaint(self, value: object) -> str | None:
         """Why a value cannot be held, None if it can: USD lets a file author a token where the schema declares a
         double, and an ``extent`` of any length."""

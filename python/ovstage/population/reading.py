@@ -1,22 +1,25 @@
 """Read a composed scene into columns: one traversal, every authored value asked for once.
 
 Every call into USD costs microseconds, so whatever many prims share is asked once: the columns that every prim feeds,
-and what a combination of schemas and authored names means.
+and what a combination of schemas and authored names means. What cannot be shared is asked of hundreds of prims in a row
+before the next question, which takes less time than many questions to one prim after the other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
-from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
+from pxr import Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
-from ovstage.population.columns import Column, Scene
-from ovstage.population.forms import CONNECTION, RELATIONSHIP, TOKEN, TOKENS, only_forms
+from ovstage.population.authored import Authored, Slot
+from ovstage.population.columns import Scene
+from ovstage.population.forms import RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
-from ovstage.population.schemas import Declarations, Declared, form_for
+from ovstage.population.schemas import Declarations, Declared
 from ovstage.population.scope import BARE
 from ovstage.population.transforms import LOCAL, RESET, WORLD, publish_transforms
 
@@ -34,11 +37,8 @@ PROTOTYPE = "usd-prototype"
 _COMPUTED = frozenset({LOCAL, RESET, WORLD, "omni:fabric:localMatrix"})
 """What every transform is published as; a scene that authors such names itself is not asked."""
 
-_OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
-
-_REPORT_EVERY = 256  # prims between two progress calls
-_PACK_EVERY = 4096  # prims between two conversions to numbers
-_PACK_LEAST = 1024  # values that are worth one
+_TOGETHER = 1024  # prims that are read together, between two progress calls
+_PACK_LEAST = 4096  # values of a column that are worth a conversion to numbers
 
 # Asked of the class: asked of an object, USD first looks whether it is still alive, which takes longer than most of
 # these calls. They look again themselves.
@@ -47,12 +47,9 @@ _is_instance = Usd.Prim.IsInstance
 _type_info = Usd.Prim.GetPrimTypeInfo
 _type_name = Usd.PrimTypeInfo.GetTypeName
 _authored_schemas = Usd.PrimTypeInfo.GetAppliedAPISchemas
-_authored_names = Usd.Prim.GetAuthoredPropertyNames
 _authored_properties = Usd.Prim.GetAuthoredProperties
+_name = Usd.Property.GetName
 _value = Usd.Attribute.Get
-_value_type = Usd.Attribute.GetTypeName
-_targets = Usd.Relationship.GetTargets
-_is_connected = Usd.Attribute.HasAuthoredConnections
 _varies = Usd.Attribute.ValueMightBeTimeVarying
 _has_metadata = Usd.Prim.HasMetadata
 
@@ -71,17 +68,20 @@ def gather(stage: Usd.Stage, time: Usd.TimeCode, scope: Scope, step: Step, only:
     else:
         prims = list(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies())) if scope.takes_prims else []
         wants = scope.wants(prims)
+    visited = [(prim, want) for prim, want in zip(prims, wants, strict=True) if want is not None]
     reader = Reader(stage, time, scope)
-    for done, (prim, want) in enumerate(zip(prims, wants, strict=True)):
-        if done % _REPORT_EVERY == 0:
-            step(done, len(prims), "reading prims")
-        if done % _PACK_EVERY == 0:
-            reader.scene.pack(_PACK_LEAST)
-        if want is not None:
-            reader.read(prim, want)
+    for done in range(0, len(visited), _TOGETHER):
+        step(done, len(visited), "reading prims")
+        reader.read(*zip(*visited[done : done + _TOGETHER], strict=True))
+        reader.scene.pack(_PACK_LEAST)
     reader.finish()
-    step(max(len(prims), 1), max(len(prims), 1), "reading prims")
+    step(max(len(visited), 1), max(len(visited), 1), "reading prims")
     return reader.scene
+
+
+def _all(ask: Callable[[Any], Any], things: Iterable[Any]) -> list[Any]:
+    """The answers of all before anything else is asked."""
+    return list(map(ask, things))
 
 
 class Reader:
@@ -90,7 +90,7 @@ class Reader:
     def __init__(self, stage: Usd.Stage, time: Usd.TimeCode, scope: Scope) -> None:
         self.scene = Scene()
         self._stage = stage
-        self._only_forms = only_forms()
+        self._authored = Authored(self.scene, time)
         self._time = time
         self._is_timed = not time.IsDefault()
         self._has_instances = bool(stage.GetPrototypes())
@@ -108,41 +108,53 @@ class Reader:
         for path in scope.stage_metadata:
             found.update(stage_values(stage, path))
         for name, value in found.items():
-            self._add_metadata(root, "/", "", name, value)
+            self._add_metadata(root, "", name, value)
 
-    def read(self, prim: Usd.Prim, want: Want) -> None:
-        """Add one prim: type, schemas, attributes, relationships, connections, transform, metadata."""
-        path = _path(prim).pathString
-        row = self.scene.new_row(path)
-        info = _type_info(prim)
-        kind = _type_name(info)
-        declared = self._declarations.of(prim, kind, tuple(_authored_schemas(info)))
-        declared.rows.append(row)
+    def read(self, prims: Sequence[Usd.Prim], wants: Sequence[Want]) -> None:
+        """Add the next prims."""
+        paths, infos = _all(str, _all(_path, prims)), _all(_type_info, prims)
+        kinds, schemas = _all(_type_name, infos), _all(tuple, _all(_authored_schemas, infos))
+        properties = _all(_authored_properties, prims)
+        names = iter(_all(_name, chain.from_iterable(properties)))
+        alike: dict[_Plan, tuple[list[int], list[Usd.Property]]] = {}
+        for prim, want, path, kind, applied, found in zip(prims, wants, paths, kinds, schemas, properties, strict=True):
+            row = self.scene.new_row(path)
+            declared = self._declarations.of(prim, kind, applied)
+            declared.rows.append(row)
+            is_clipped = self._is_timed and self._is_clipped(prim, path)
+            plan = self._plan(prim, declared, tuple(islice(names, len(found))), want, is_clipped)
+            plan.rows.append(row)
+            rows, unread = alike.setdefault(plan, ([], []))
+            rows.append(row)
+            unread += found
+            self._note(row, prim, kind, plan, want)
+            if is_clipped or (self._is_timed and any(map(_might_vary, found))):
+                self.scene.varying.append(path)
+        for plan, (rows, unread) in alike.items():
+            for at, slot in enumerate(plan.authored):
+                if slot.wanted:
+                    self._authored.read(slot, rows, unread[at :: len(plan.authored)])
+
+    def _note(self, row: int, prim: Usd.Prim, kind: str, plan: _Plan, want: Want) -> None:
+        """Add what is not authored by the prim, or by few: type, instances, clips, bindings, metadata."""
+        declared = plan.declared
         if self._has_instances and _is_instance(prim):
             self._instances.append((row, str(prim.GetPrototype().GetPath())))
             kind = "XformInstance" if kind == "Xform" else kind
         self._types[kind].append(row)
         for name in declared.unknown:
             reason = f"applies {name}, which is not registered: only its authored values are published"
-            self.scene.skip(path, "", reason)
-        is_clipped = self._is_timed and self._is_clipped(prim, path)
-        plan = self._plan(prim, declared, tuple(_authored_names(prim)), want, is_clipped)
-        plan.rows.append(row)
-        properties = _authored_properties(prim) if plan.wanted or self._is_timed else []
-        if plan.wanted:
-            self._read_authored(row, path, prim, plan, properties)
+            self.scene.skip(row, "", reason)
+        for name in plan.computed:
+            self.scene.skip(row, name, "this is the name of a column that population computes")
         for column in plan.clipped:
             value = _value(prim.GetAttribute(column.name), self._time)
             if value is not None:
                 column.add(row, value)
-        for name in plan.computed:
-            self.scene.skip(path, name, "this is the name of a column that population computes")
-        if is_clipped or (self._is_timed and any(map(_might_vary, properties))):
-            self.scene.varying.append(path)
         if want.bindings and declared.is_bound:
             self._bound.append((row, prim))
         if want.prim_metadata or want.property_metadata:
-            self._read_metadata(row, path, prim, want)
+            self._read_metadata(row, prim, want)
 
     def finish(self) -> None:
         """Add what follows from all prims together."""
@@ -187,35 +199,6 @@ class Reader:
                 self._shared_plans[key] = found
         return found
 
-    def _read_authored(self, row: int, path: str, prim: Usd.Prim, plan: _Plan, properties: list[Usd.Property]) -> None:
-        time, attribute, only = self._time, Usd.Attribute, self._only_forms
-        for slot, found in zip(plan.authored, properties, strict=True):
-            if not slot.wanted:
-                continue
-            try:
-                if type(found) is not attribute:
-                    targets = _targets(found)
-                    if targets or found.HasAuthoredTargets():
-                        self.scene.column(slot.name, RELATIONSHIP).add(row, [target.pathString for target in targets])
-                    continue
-                value = _value(found, time)
-                if value is not None:
-                    kind = type(value)
-                    if not slot.is_declared and kind is not slot.value_class:
-                        type_name = None if kind in only else _value_type(found)
-                        if type_name is None or type_name != slot.type_name:
-                            self._assign(slot, path, prim, type_name, kind)
-                    column = slot.column
-                    if column is not None:
-                        column.rows.append(row)
-                        column.values.append(value)
-                elif isinstance(found.GetPropertyStack(time)[0], Sdf.RelationshipSpec):
-                    self.scene.skip(path, slot.name, _OTHER_KIND)
-                if _is_connected(found):
-                    self.scene.column(slot.name + ".connect", CONNECTION).add(row, found.GetConnections())
-            except Tf.ErrorException:
-                self.scene.skip(path, slot.name, _OTHER_KIND)
-
     def _is_clipped(self, prim: Usd.Prim, path: str) -> bool:
         """Whether value clips at the prim or above it may have values for it."""
         found = self._clipped.get(path)
@@ -228,17 +211,7 @@ class Reader:
             self._clipped[path] = found
         return found
 
-    def _assign(self, slot: _Slot, path: str, prim: Usd.Prim, type_name: Sdf.ValueTypeName | None, kind: type) -> None:
-        """Give an attribute that no schema declares its column, by its type, or by the class of its value alone."""
-        form = self._only_forms[kind] if type_name is None else form_for(prim, slot.name, type_name)
-        if form is None:
-            self.scene.skip(path, slot.name, f"USD type {type_name} has no representation")
-            slot.type_name = slot.value_class = slot.column = None  # the next one is to be named too
-        else:
-            slot.type_name, slot.value_class = type_name, None if type_name else kind
-            slot.column = self.scene.column(slot.name, form)
-
-    def _read_metadata(self, row: int, path: str, prim: Usd.Prim, want: Want) -> None:
+    def _read_metadata(self, row: int, prim: Usd.Prim, want: Want) -> None:
         found: dict[tuple[str, str], object] = {}  # asked for twice is published once
         for asked in want.prim_metadata:
             for key, value in metadata_values(prim, asked):
@@ -250,12 +223,12 @@ class Reader:
                         for key, value in metadata_values(prim.GetProperty(name), asked):
                             found[name + ":", key] = value
         for (prefix, key), value in found.items():
-            self._add_metadata(row, path, prefix, key, value)
+            self._add_metadata(row, prefix, key, value)
 
-    def _add_metadata(self, row: int, path: str, prefix: str, name: str, value: object) -> None:
+    def _add_metadata(self, row: int, prefix: str, name: str, value: object) -> None:
         stored = metadata_form(name, value)
         if stored is None:
-            self.scene.skip(path, prefix + INFIX + name, f"a {type(value).__name__} has no representation")
+            self.scene.skip(row, prefix + INFIX + name, f"a {type(value).__name__} has no representation")
             return
         form, value = stored
         self.scene.column(prefix + INFIX + name, form).add(row, value)
@@ -265,32 +238,17 @@ def _might_vary(found: Usd.Property) -> bool:
     return type(found) is Usd.Attribute and _varies(found)
 
 
-class _Slot:
-    """One authored property of the prims of a plan, and the column for its values."""
-
-    __slots__ = ("column", "is_declared", "name", "type_name", "value_class", "wanted")
-
-    def __init__(self, name: str, column: Column | None, wanted: bool) -> None:
-        self.name = name
-        self.column = column
-        self.is_declared = column is not None
-        self.wanted = wanted
-        # What ``column`` is for, where no schema says it: a type, which takes as long to ask for as the value, or a
-        # class of values that only one type has.
-        self.type_name: Sdf.ValueTypeName | None = None
-        self.value_class: type | None = None
-
-
 class _Plan:
     """What the prims with the same schemas, the same authored names and the same wishes have in common."""
 
-    __slots__ = ("authored", "clipped", "computed", "fallbacks", "has_order", "is_xformable", "rows", "wanted")
+    __slots__ = ("authored", "clipped", "computed", "declared", "fallbacks", "has_order", "is_xformable", "rows")
 
     def __init__(
         self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool], is_clipped: bool
     ) -> None:
         columns, authored = declared.columns, set(names)
-        self.authored = [_Slot(name, columns.get(name), name not in _COMPUTED and wanted(name)) for name in names]
+        self.declared = declared
+        self.authored = [Slot(name, columns.get(name), name not in _COMPUTED and wanted(name)) for name in names]
         self.computed = [name for name in names if name in _COMPUTED and wanted(name)]
         self.rows: list[int] = []  # the prims
 
@@ -304,7 +262,6 @@ class _Plan:
         ]
         self.is_xformable = declared.is_xformable
         self.has_order = "xformOpOrder" in authored
-        self.wanted = bool(self.fallbacks) or any(slot.wanted for slot in self.authored)
 
     def leave(self, name: str) -> None:
         """Do not read one authored property: its column is computed."""

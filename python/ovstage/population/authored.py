@@ -1,0 +1,127 @@
+"""What prims have authored: their values, connections and targets.
+
+The prims of a plan have the same properties, which are read property by property: to put one question to many prims
+takes less than to put many questions to one, and what is to be done with the answers is decided once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress, repeat
+from typing import TYPE_CHECKING, Any
+
+from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
+
+from ovstage.population.forms import CONNECTION, RELATIONSHIP, only_forms
+from ovstage.population.schemas import form_for
+
+if TYPE_CHECKING:
+    from ovstage.population.columns import Column, Scene
+
+__all__ = ["Authored", "Slot"]
+
+_OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
+
+_value = Usd.Attribute.Get
+_value_type = Usd.Attribute.GetTypeName
+_is_connected = Usd.Attribute.HasAuthoredConnections
+_targets = Usd.Relationship.GetTargets
+
+
+class Slot:
+    """One authored property of the prims of a plan."""
+
+    __slots__ = ("columns", "declared", "name", "wanted")
+
+    def __init__(self, name: str, declared: Column | None, wanted: bool) -> None:
+        self.name = name
+        self.declared = declared
+        """Where its values go; None where no schema says it."""
+        self.columns: dict[type | Sdf.ValueTypeName, Column | None] = {}
+        """Where values go otherwise, by what they are; None for types that no column can hold."""
+        self.wanted = wanted
+
+
+class Authored:
+    """Takes properties of prims into the columns of one scene."""
+
+    def __init__(self, scene: Scene, time: Usd.TimeCode) -> None:
+        self._scene = scene
+        self._time = time
+        self._only_forms = only_forms()
+
+    def read(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Property]) -> None:
+        """Read one property of the prims in ``rows``: of all at once, if it is of one kind and USD refuses none."""
+        kinds = set(map(type, found))
+        if len(kinds) == 1:
+            try:
+                (self._read_values if Usd.Attribute in kinds else self._read_targets)(slot, rows, found)
+                return
+            except Tf.ErrorException:
+                if len(found) == 1:
+                    self._skip(slot, rows[0], _OTHER_KIND)
+                    return
+        for row, each in zip(rows, found, strict=True):
+            self.read(slot, (row,), (each,))
+
+    def _read_targets(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Relationship]) -> None:
+        column = self._scene.column(slot.name, RELATIONSHIP)
+        for row, each, targets in zip(rows, found, list(map(_targets, found)), strict=True):
+            if targets or each.HasAuthoredTargets():
+                column.add(row, [target.pathString for target in targets])
+
+    def _read_values(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute]) -> None:
+        values = list(map(_value, found, repeat(self._time)))
+        connected = list(map(_is_connected, found))
+        if type(None) in set(map(type, values)):
+            self._explain(slot, rows, found, values)
+            has_value = [value is not None for value in values]
+            rows_of_values, attributes = list(compress(rows, has_value)), list(compress(found, has_value))
+            self._add(slot, rows_of_values, attributes, list(compress(values, has_value)))
+        else:
+            self._add(slot, rows, found, values)
+        for row, each in compress(zip(rows, found, strict=True), connected):
+            self._read_connections(slot, row, each)
+
+    def _explain(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute], values: Sequence[Any]) -> None:
+        """An attribute may be authored without a value; or a relationship hides it."""
+        for row, each, value in zip(rows, found, values, strict=True):
+            if value is None and isinstance(each.GetPropertyStack(self._time)[0], Sdf.RelationshipSpec):
+                self._skip(slot, row, _OTHER_KIND)
+
+    def _read_connections(self, slot: Slot, row: int, found: Usd.Attribute) -> None:
+        try:
+            sources = found.GetConnections()
+        except Tf.ErrorException:
+            self._skip(slot, row, _OTHER_KIND)
+        else:
+            self._scene.column(slot.name + ".connect", CONNECTION).add(row, sources)
+
+    def _add(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute], values: Sequence[Any]) -> None:
+        """Give values to the column that a schema declares; without one, to the column of their class where only one
+        type has it, or of their type, which takes as long to ask for as the value."""
+        if slot.declared is not None:
+            slot.declared.extend(rows, values)
+            return
+        only = self._only_forms
+        kinds = zip(map(type, values), found, strict=True)
+        types = {kind if kind in only else _value_type(each) for kind, each in kinds}
+        if len(types) > 1:
+            for row, each, value in zip(rows, found, values, strict=True):
+                self._add(slot, (row,), (each,), (value,))
+        elif types:
+            (kind,) = types
+            column = slot.columns[kind] if kind in slot.columns else self._column(slot, found[0].GetPrim(), kind)
+            if column is not None:
+                column.extend(rows, values)
+                return
+            for row in rows:
+                self._skip(slot, row, f"USD type {kind} has no representation")
+
+    def _column(self, slot: Slot, prim: Usd.Prim, kind: type | Sdf.ValueTypeName) -> Column | None:
+        form = self._only_forms.get(kind) or form_for(prim, slot.name, kind)
+        slot.columns[kind] = column = None if form is None else self._scene.column(slot.name, form)
+        return column
+
+    def _skip(self, slot: Slot, row: int, reason: str) -> None:
+        self._scene.skip(row, slot.name, reason)
