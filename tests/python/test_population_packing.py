@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-pytest.importorskip("numpy", reason="numpy is not installed")
+np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
 
-from scenes import contents, usda
+from scenes import contents, usda  # noqa: E402
 
-from ovstage import PopulationDomain, Stage
-from ovstage.population import open_usd_from_string, reading
+from ovstage import PopulationDomain, Stage  # noqa: E402
+from ovstage.population import open_usd_from_string, reading, session  # noqa: E402
 
 BODIES = (
     'custom token label = "a"\n    custom token[] labels = ["a", "b"]',
@@ -58,3 +58,21 @@ def test_cuts_change_nothing(monkeypatch: pytest.MonkeyPatch, every: int, least:
         for reason in ("does not fit", "it is a relationship where", "is not registered"):
             assert any(reason in str(skipped) for skipped in report.skipped)
         assert (report.columns, report.values, report.bytes) == (expected.columns, expected.values, expected.bytes)
+
+
+def test_columns_are_in_the_order_of_the_prims(monkeypatch: pytest.MonkeyPatch) -> None:
+    gathered = []
+
+    def kept(*arguments: object) -> object:
+        gathered.append(gather(*arguments))
+        return gathered[-1]
+
+    gather = session.gather
+    monkeypatch.setattr(session, "gather", kept)
+    with Stage() as stage:
+        open_usd_from_string(stage, SCENE, domains=PopulationDomain.ALL)
+    (scene,) = gathered
+    assert len(scene.columns) > 20
+    for column in scene.columns:
+        rows, _ = column.packed
+        assert (np.diff(rows) > 0).all(), column.name

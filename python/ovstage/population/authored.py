@@ -51,7 +51,10 @@ class Authored:
         self._only_forms = only_forms()
 
     def read(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Property]) -> None:
-        """Read one property of the prims in ``rows``: of all at once, if it is of one kind and USD refuses none."""
+        """Read one property of the prims in ``rows``: of all at once, if it is of one kind and USD refuses none.
+
+        The steps below ask before they add: one that USD ends has added nothing.
+        """
         kinds = set(map(type, found))
         if len(kinds) == 1:
             try:
@@ -65,10 +68,11 @@ class Authored:
             self.read(slot, (row,), (each,))
 
     def _read_targets(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Relationship]) -> None:
+        targets = list(map(_targets, found))
+        has_some = [bool(some) or each.HasAuthoredTargets() for some, each in zip(targets, found, strict=True)]
         column = self._scene.column(slot.name, RELATIONSHIP)
-        for row, each, targets in zip(rows, found, list(map(_targets, found)), strict=True):
-            if targets or each.HasAuthoredTargets():
-                column.add(row, [target.pathString for target in targets])
+        for row, some in compress(zip(rows, targets, strict=True), has_some):
+            column.add(row, [target.pathString for target in some])
 
     def _read_values(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute]) -> None:
         values = list(map(_value, found, repeat(self._time)))

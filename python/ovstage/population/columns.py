@@ -68,13 +68,14 @@ class Column:
                 part = self.form.pack([value], names).repeated(len(sharing))
                 self._parts.append((np.array(sharing, np.int64), part))
         self._shared.clear()
-        if len(self._parts) > 1:
-            rows = np.concatenate([rows for rows, _ in self._parts])
-            packed = Packed.joined([part for _, part in self._parts])
-            if (np.diff(rows) < 0).any():
-                order = np.argsort(rows, kind="stable")
-                rows, packed = rows[order], packed.take(order)
-            self._parts = [(rows, packed)]
+        if not self._parts:
+            return
+        rows = np.concatenate([rows for rows, _ in self._parts])
+        packed = Packed.joined([part for _, part in self._parts])
+        if (np.diff(rows) < 0).any():
+            order = np.argsort(rows, kind="stable")
+            rows, packed = rows[order], packed.take(order)
+        self._parts = [(rows, packed)]
 
     @property
     def packed(self) -> tuple[Rows, Packed] | None:

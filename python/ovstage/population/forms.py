@@ -108,7 +108,7 @@ class Form:
             rows = {key: np.asarray(value).reshape(-1, self.lanes) for key, value in arrays.items()}
             return Packed(self, [rows[id(value)] for value in values])
         flat = self.elements([item for items in (_unpacked(values) if self.kinds else values) for item in items], names)
-        return Packed(self, flat.reshape(-1, self.lanes), [len(value) for value in values])
+        return Packed(self, flat.reshape(-1, self.lanes), np.array([len(value) for value in values], np.int64))
 
 
 def _unpacked(values: Iterable[Any]) -> Iterator[Sequence[Any]]:
@@ -130,7 +130,7 @@ class Packed:
     form: Form
     numbers: Array | list[Array]
     """Shape ``(n, lanes)``; of arrays one of shape ``(length, lanes)`` per value, or all of them in a row."""
-    lengths: Sequence[int] | None = None
+    lengths: npt.NDArray[np.int64] | None = None
     """Of arrays that lie in a row."""
 
     @classmethod
@@ -139,33 +139,33 @@ class Packed:
         first = parts[0]
         if isinstance(first.numbers, list):
             return cls(first.form, [array for part in parts for array in part.arrays()])
-        lengths = None if first.lengths is None else [length for part in parts for length in part.lengths or ()]
+        lengths = None if first.lengths is None else np.concatenate([np.asarray(part.lengths) for part in parts])
         return cls(first.form, np.concatenate([np.asarray(part.numbers) for part in parts]), lengths)
 
     def repeated(self, count: int) -> Packed:
         """One value as ``count`` values."""
         if isinstance(self.numbers, list):
             return Packed(self.form, self.numbers * count)
-        lengths = None if self.lengths is None else [*self.lengths] * count
+        lengths = None if self.lengths is None else np.tile(self.lengths, count)
         return Packed(self.form, np.tile(self.numbers, (count, 1)), lengths)
 
     def take(self, order: Array) -> Packed:
         """The values in another order."""
-        if self.lengths is None and not isinstance(self.numbers, list):
-            return Packed(self.form, self.numbers[order])
-        arrays = self.arrays()
-        taken = [arrays[at] for at in order.tolist()]
+        if isinstance(self.numbers, list):
+            return Packed(self.form, [self.numbers[at] for at in order.tolist()])
         if self.lengths is None:
-            return Packed(self.form, taken)
-        return Packed(self.form, np.concatenate(taken), [len(array) for array in taken])
+            return Packed(self.form, self.numbers[order])
+        starts, lengths = (np.cumsum(self.lengths) - self.lengths)[order], self.lengths[order]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Packed(self.form, self.numbers[np.repeat(starts, lengths) + within], lengths)
 
     def arrays(self) -> list[Array]:
         """The numbers of each value."""
-        numbers, lengths = self.numbers, self.lengths or ()
-        if isinstance(numbers, list):
-            return numbers
-        ends = np.cumsum(lengths).tolist()
-        return [numbers[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+        if isinstance(self.numbers, list):
+            return self.numbers
+        assert self.lengths is not None
+        ends, starts = np.cumsum(self.lengths), np.cumsum(self.lengths) - self.lengths
+        return [self.numbers[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
     def payload(self, names: Names) -> Array | list[Array]:
         """What is written: shape ``(n, lanes)``, or one array of shape ``(length, lanes)`` for each value."""
