@@ -119,8 +119,7 @@ class Authored:
             if column is not None:
                 column.extend(rows, values)
                 return
-            for row in rows:
-                self._skip(slot, row, f"USD type {kind} has no representation")
+            self._scene.skip(rows, slot.name, f"USD type {kind} has no representation")
 
     def _column(self, slot: Slot, prim: Usd.Prim, kind: type | Sdf.ValueTypeName) -> Column | None:
         form = self._only_forms.get(kind) or form_for(prim, slot.name, kind)
@@ -128,4 +127,4 @@ class Authored:
         return column
 
     def _skip(self, slot: Slot, row: int, reason: str) -> None:
-        self._scene.skip(row, slot.name, reason)
+        self._scene.skip((row,), slot.name, reason)

@@ -29,18 +29,25 @@ def is_bound(schemas: tuple[str, ...]) -> bool:
     return any(_BOUND.search(name) for name in schemas)
 
 
-def publish_bindings(scene: Scene, bound: list[tuple[int, Usd.Prim]]) -> None:
-    """Add the column of effective physics materials for the prims of ``bound``, given with their rows."""
+def publish_bindings(scene: Scene, bound: list[tuple[int, Usd.Prim, bool]]) -> None:
+    """Add the column of effective physics materials. Of each prim in ``bound``: row, prim, whether it has a property of
+    that name."""
     if not bound:
         return
-    materials = list(map(UsdShade.Material.GetPrim, _materials([prim for _, prim in bound])))
-    physical = {material: [str(material.GetPath())] for material in set(materials) if _carries_physics(material)}
+    materials = _materials([prim for _, prim, _ in bound])
+    known: dict[Usd.Prim, list[str]] = {}  # the path of a material; none if it carries no physics
     column = scene.column(NAME, RELATIONSHIP)
-    for (row, prim), material in zip(bound, materials, strict=True):
-        if material in physical:
-            column.add(row, physical[material])
-        elif Usd.Prim.HasRelationship(prim, NAME):
-            scene.skip(row, NAME, "it binds no material that carries physics")
+    for (row, prim, is_named), material in zip(bound, materials, strict=True):
+        targets = []
+        if material:
+            carrier = material.GetPrim()
+            if carrier not in known:
+                known[carrier] = [str(carrier.GetPath())] if _carries_physics(carrier) else []
+            targets = known[carrier]
+        if targets:
+            column.add(row, targets)
+        elif is_named and prim.HasRelationship(NAME):
+            scene.skip((row,), NAME, "it binds no material that carries physics")
 
 
 def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:
@@ -52,7 +59,5 @@ def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:
 
 
 def _carries_physics(prim: Usd.Prim) -> bool:
-    if not prim:
-        return False
     names = (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())
     return any(_PHYSICAL.fullmatch(name) for name in names)

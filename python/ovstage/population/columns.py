@@ -7,7 +7,7 @@ times its memory, and what allocating that costs in time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,9 +119,9 @@ class Scene:
             found = self._columns[key] = Column(name, form)
         return found
 
-    def skip(self, row: int, attribute: str, reason: str) -> None:
-        """Note that something is left out."""
-        self._skipped[attribute, reason].add(row)
+    def skip(self, rows: Iterable[int], attribute: str, reason: str) -> None:
+        """Note that something of some prims is left out."""
+        self._skipped[attribute, reason].update(rows)
 
     def pack(self, least: int = 1) -> None:
         """Turn what was read into numbers, in every column with at least that many values."""
@@ -146,7 +146,7 @@ class Scene:
         complaints = [column.form.complaint(value) for value in column.values]
         for row, complaint in zip(column.rows, complaints, strict=True):
             if complaint:
-                self.skip(row, column.name, complaint)
+                self.skip((row,), column.name, complaint)
         column.rows[:] = [row for row, complaint in zip(column.rows, complaints, strict=True) if not complaint]
         column.values[:] = [value for value, complaint in zip(column.values, complaints, strict=True) if not complaint]
         column.pack(self.names)

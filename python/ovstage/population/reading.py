@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from pxr import Usd  # type: ignore # usd-core has no stubs
@@ -54,6 +54,9 @@ _varies = Usd.Attribute.ValueMightBeTimeVarying
 _has_metadata = Usd.Prim.HasMetadata
 
 Step = Callable[[int, int, str], None]
+_Look = tuple[str, tuple[str, ...], tuple[str, ...], "Want", bool, int | None]
+"""What prims that are read together have in common: type, schemas, authored names, wishes, whether clips may have
+values for them; a number sets one apart whose wishes depend on more than names."""
 
 
 def gather(stage: Usd.Stage, time: Usd.TimeCode, scope: Scope, step: Step, only: Sequence[str] | None = None) -> Scene:
@@ -99,7 +102,7 @@ class Reader:
         self._shared_plans: dict[tuple[Declared, tuple[str, ...], Want, bool], _Plan] = {}
         self._types: defaultdict[str, list[int]] = defaultdict(list)  # the prims of each
         self._clipped: dict[str, bool] = {}
-        self._bound: list[tuple[int, Usd.Prim]] = []
+        self._bound: list[tuple[int, Usd.Prim, bool]] = []
         self._instances: list[tuple[int, str]] = []
         if scope.empty:
             return
@@ -111,50 +114,68 @@ class Reader:
             self._add_metadata(root, "", name, value)
 
     def read(self, prims: Sequence[Usd.Prim], wants: Sequence[Want]) -> None:
-        """Add the next prims."""
+        """Add the next prims, those that look alike together."""
+        first = len(self.scene.paths)
         paths, infos = _all(str, _all(_path, prims)), _all(_type_info, prims)
+        self.scene.paths += paths
+        clipped = list(map(self._is_clipped, prims, paths)) if self._is_timed else [False] * len(prims)
         kinds, schemas = _all(_type_name, infos), _all(tuple, _all(_authored_schemas, infos))
         properties = _all(_authored_properties, prims)
         names = iter(_all(_name, chain.from_iterable(properties)))
-        alike: dict[_Plan, tuple[list[int], list[Usd.Property]]] = {}
-        for prim, want, path, kind, applied, found in zip(prims, wants, paths, kinds, schemas, properties, strict=True):
-            row = self.scene.new_row(path)
-            declared = self._declarations.of(prim, kind, applied)
-            declared.rows.append(row)
-            is_clipped = self._is_timed and self._is_clipped(prim, path)
-            plan = self._plan(prim, declared, tuple(islice(names, len(found))), want, is_clipped)
-            plan.rows.append(row)
-            rows, unread = alike.setdefault(plan, ([], []))
-            rows.append(row)
-            unread += found
-            self._note(row, prim, kind, plan, want)
-            if is_clipped or (self._is_timed and any(map(_might_vary, found))):
-                self.scene.varying.append(path)
-        for plan, (rows, unread) in alike.items():
+        alike: defaultdict[_Look, list[int]] = defaultdict(list)
+        for at, (kind, applied, found) in enumerate(zip(kinds, schemas, properties, strict=True)):
+            alone = None if wants[at].plain else at
+            alike[kind, applied, tuple(islice(names, len(found))), wants[at], clipped[at], alone].append(at)
+        for (kind, applied, authored, want, is_clipped, _), group in alike.items():
+            members = [prims[at] for at in group]
+            declared = self._declarations.of(members[0], kind, applied)
+            plan = self._plan(members[0], declared, authored, want, is_clipped)
+            rows = [first + at for at in group]
+            self._add(rows, members, kind, plan, want)
+            unread = list(chain.from_iterable([properties[at] for at in group]))
+            if self._is_timed:
+                self._note_varying(rows, is_clipped, [properties[at] for at in group])
             for at, slot in enumerate(plan.authored):
                 if slot.wanted:
-                    self._authored.read(slot, rows, unread[at :: len(plan.authored)])
+                    self._authored.read(slot, rows, unread[at :: len(authored)])
 
-    def _note(self, row: int, prim: Usd.Prim, kind: str, plan: _Plan, want: Want) -> None:
-        """Add what is not authored by the prim, or by few: type, instances, clips, bindings, metadata."""
+    def _add(self, rows: list[int], prims: list[Usd.Prim], kind: str, plan: _Plan, want: Want) -> None:
+        """Add what is not authored by the prims, or by few: type, schemas, instances, clips, bindings, metadata."""
         declared = plan.declared
-        if self._has_instances and _is_instance(prim):
-            self._instances.append((row, str(prim.GetPrototype().GetPath())))
-            kind = "XformInstance" if kind == "Xform" else kind
-        self._types[kind].append(row)
+        declared.rows += rows
+        plan.rows += rows
+        if self._has_instances:
+            self._add_instances(rows, prims, kind)
+        else:
+            self._types[kind] += rows
         for name in declared.unknown:
             reason = f"applies {name}, which is not registered: only its authored values are published"
-            self.scene.skip(row, "", reason)
+            self.scene.skip(rows, "", reason)
         for name in plan.computed:
-            self.scene.skip(row, name, "this is the name of a column that population computes")
+            self.scene.skip(rows, name, "this is the name of a column that population computes")
         for column in plan.clipped:
-            value = _value(prim.GetAttribute(column.name), self._time)
-            if value is not None:
-                column.add(row, value)
+            for row, prim in zip(rows, prims, strict=True):
+                value = _value(prim.GetAttribute(column.name), self._time)
+                if value is not None:
+                    column.add(row, value)
         if want.bindings and declared.is_bound:
-            self._bound.append((row, prim))
+            self._bound.extend(zip(rows, prims, repeat(plan.is_bound)))
         if want.prim_metadata or want.property_metadata:
-            self._read_metadata(row, prim, want)
+            for row, prim in zip(rows, prims, strict=True):
+                self._read_metadata(row, prim, want)
+
+    def _add_instances(self, rows: list[int], prims: list[Usd.Prim], kind: str) -> None:
+        """Add the types of prims some of which may be instances."""
+        for row, prim in zip(rows, prims, strict=True):
+            is_instance = _is_instance(prim)
+            if is_instance:
+                self._instances.append((row, str(prim.GetPrototype().GetPath())))
+            self._types["XformInstance" if is_instance and kind == "Xform" else kind].append(row)
+
+    def _note_varying(self, rows: list[int], is_clipped: bool, properties: list[list[Usd.Property]]) -> None:
+        for row, found in zip(rows, properties, strict=True):
+            if is_clipped or any(map(_might_vary, found)):
+                self.scene.varying.append(self.scene.paths[row])
 
     def finish(self) -> None:
         """Add what follows from all prims together."""
@@ -228,7 +249,7 @@ class Reader:
     def _add_metadata(self, row: int, prefix: str, name: str, value: object) -> None:
         stored = metadata_form(name, value)
         if stored is None:
-            self.scene.skip(row, prefix + INFIX + name, f"a {type(value).__name__} has no representation")
+            self.scene.skip((row,), prefix + INFIX + name, f"a {type(value).__name__} has no representation")
             return
         form, value = stored
         self.scene.column(prefix + INFIX + name, form).add(row, value)
@@ -241,7 +262,17 @@ def _might_vary(found: Usd.Property) -> bool:
 class _Plan:
     """What the prims with the same schemas, the same authored names and the same wishes have in common."""
 
-    __slots__ = ("authored", "clipped", "computed", "declared", "fallbacks", "has_order", "is_xformable", "rows")
+    __slots__ = (
+        "authored",
+        "clipped",
+        "computed",
+        "declared",
+        "fallbacks",
+        "has_order",
+        "is_bound",
+        "is_xformable",
+        "rows",
+    )
 
     def __init__(
         self, declared: Declared, names: tuple[str, ...], wanted: Callable[[str], bool], is_clipped: bool
@@ -262,6 +293,7 @@ class _Plan:
         ]
         self.is_xformable = declared.is_xformable
         self.has_order = "xformOpOrder" in authored
+        self.is_bound = bindings.NAME in authored
 
     def leave(self, name: str) -> None:
         """Do not read one authored property: its column is computed."""

@@ -86,7 +86,7 @@ def _ask(
             local[at], resets[at] = cache.GetLocalTransformation(stage.GetPrimAtPath(scene.paths[row]))
         except Tf.ErrorException as error:
             complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
-            scene.skip(row, "xformOpOrder", complaint)
+            scene.skip((row,), "xformOpOrder", complaint)
 
 
 def _orders(scene: Scene) -> Iterator[tuple[tuple[str, ...], Rows]]:
