@@ -68,14 +68,13 @@ class Column:
                 part = self.form.pack([value], names).repeated(len(sharing))
                 self._parts.append((np.array(sharing, np.int64), part))
         self._shared.clear()
-        if not self._parts:
-            return
-        rows = np.concatenate([rows for rows, _ in self._parts])
-        packed = Packed.joined([part for _, part in self._parts])
-        if (np.diff(rows) < 0).any():
-            order = np.argsort(rows, kind="stable")
-            rows, packed = rows[order], packed.take(order)
-        self._parts = [(rows, packed)]
+        if len(self._parts) > 1:
+            rows = np.concatenate([rows for rows, _ in self._parts])
+            self._parts = [(rows, Packed.joined([part for _, part in self._parts]))]
+        for rows, packed in self._parts:
+            if len(rows) > 1 and (rows[1:] < rows[:-1]).any():
+                order = np.argsort(rows, kind="stable")
+                self._parts = [(rows[order], packed.take(order))]
 
     @property
     def packed(self) -> tuple[Rows, Packed] | None:
