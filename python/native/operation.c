@@ -249,12 +249,22 @@ static PyObject* operation_ok(PyObject* self, void* unused) {
   return PyBool_FromLong(((Operation*)self)->status == OVSTAGE_OK);
 }
 
+/* What became of it, as far as C knows without a lock: a look, which asks for nothing and settles nothing. */
+static const char* state_of(const Operation* self) {
+  static const char* const states[] = {"accepted", "done", "failed", "waited for"};
+  if (self->outcome != UNKNOWN || native.forked || !has_id(self) || !self->stage || !self->stage->alive)
+    return states[self->outcome];
+  ovstage_api_status_t status = native.go->op_status(self->stage->instance, self->op);
+  return status == OVSTAGE_OK ? "done" : status == OVSTAGE_ERROR_TIMEOUT ? "pending" : "failed";
+}
+
 static PyObject* operation_repr(PyObject* object) {
-  static const char* const states[] = {"accepted", "done", "failed", "released"};
   Operation* self = (Operation*)object;
   if (self->status != OVSTAGE_OK)
     return PyUnicode_FromFormat("<Operation refused, status %lld: %V>", (long long)self->status, self->text, "");
-  return PyUnicode_FromFormat("<Operation %llu, %s>", (unsigned long long)self->op, states[self->outcome]);
+  if (self->outcome == FAILED)
+    return PyUnicode_FromFormat("<Operation %llu, failed: %V>", (unsigned long long)self->op, self->text, "");
+  return PyUnicode_FromFormat("<Operation %llu, %s>", (unsigned long long)self->op, state_of(self));
 }
 
 static PyMethodDef operation_methods[] = {

@@ -8,13 +8,15 @@ in the stage's ``_path_list_refs``, so that every wrapper over a stage and a pla
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn, overload
 
 from ovstage import guard, leak
 from ovstage.errors import OVX_API_ERROR, OvstageError, OvxError
+from ovstage.shown import FEW, counted, few, shown
 
 if TYPE_CHECKING:
+    from ovstage.selection import Implicit
     from ovstage.stage import Stage
 
 __all__ = ["PathDictionary", "PathList"]
@@ -55,13 +57,51 @@ def _give_back(stage: Stage, handle: int, references: References, *order: list[N
 class PathList(int):
     """The handle of a path list, and the owner of the reference it was created with.
 
-    It is an ``int`` in every respect but ``repr``; copies, pickles and arithmetic give plain ints that own nothing.
+    It is a number where a number is wanted, and a sequence of paths where paths are: ``len(prims)``, ``prims[0]`` and
+    ``for path in prims`` read them as text. Copies, pickles and arithmetic give plain ints that own nothing.
+
     Release it with ``release()``, by leaving its ``with`` block or with ``PathDictionary.destroy_path_list``; dropped
-    without, the reference is given back with a ``ResourceWarning``.
+    without, the reference is given back with a ``ResourceWarning``. A list that ``Stage.prims`` made needs none of
+    that: it is given back without a word.
     """
 
     _references = References()  # one that PathDictionary did not make owns nothing
     _stage: Callable[[], Stage | None] = staticmethod(lambda: None)
+    _implicit = False
+    _query: Implicit | None = None  # once a call has named the prims by this list
+
+    def __len__(self) -> int:
+        return self._live()._list_count(int(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts())
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        stage = self._live()
+        paths = stage._list_paths(int(self))
+        if isinstance(index, slice):
+            return stage._path_strings(paths[index])
+        return stage._path_strings([paths[index]])[0]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._texts()
+
+    def __bool__(self) -> bool:
+        return True  # a handle, also of an empty list: asking takes no call
+
+    def _texts(self) -> list[str]:
+        stage = self._live()
+        return stage._path_strings(stage._list_paths(int(self)))
+
+    def _live(self) -> Stage:
+        stage = self._stage()
+        if stage is None or not stage.alive:
+            raise OvxError(OVX_API_ERROR, f"the Stage of path list {int(self)} has been destroyed")
+        return stage
 
     @property
     def released(self) -> bool:
@@ -73,9 +113,8 @@ class PathList(int):
         self._release(self._references.owner)
 
     def _release(self, *order: list[None]) -> None:
-        stage = self._stage()
-        if stage is None or not stage.alive:
-            raise OvxError(OVX_API_ERROR, f"the Stage of path list {int(self)} has been destroyed")
+        stage = self._live()
+        self._query = None
         if not _give_back(stage, int(self), self._references, *order):
             raise OvxError(OVX_API_ERROR, f"path list {int(self)} has already been released")
 
@@ -99,7 +138,7 @@ class PathList(int):
             leaked = _give_back(stage, int(self), self._references, self._references.owner)
         except (OvxError, OvstageError):
             return
-        if leaked:
+        if leaked and not self._implicit:
             leak.warn(f"PathList {int(self)} was garbage-collected without release()")
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
@@ -108,14 +147,21 @@ class PathList(int):
     __str__ = int.__repr__
 
     def __repr__(self) -> str:
-        return f"PathList({int(self)}, {'released' if self.released else 'owned'})"
+        state = "released" if self.released else f"owned{shown(self._described)}"
+        return f"PathList({int(self)}, {state})"
+
+    def _described(self) -> str:
+        stage = self._live()
+        paths = stage._list_paths(int(self))
+        return f": {counted(len(paths), 'prim')}{few(stage._path_strings(paths[:FEW]), len(paths))}"
 
 
-def _minted(stage: Stage, handle: int) -> PathList:
+def minted(stage: Stage, handle: int, *, implicit: bool = False) -> PathList:
+    """The owner of a list that was just made; an implicit one is dropped without a warning."""
     references = stage._path_list_refs[handle] = References()
     references.owner.append(None)
     made = PathList(handle)
-    made._references, made._stage = references, weakref.ref(stage)
+    made._references, made._stage, made._implicit = references, weakref.ref(stage), implicit
     return made
 
 
@@ -191,12 +237,12 @@ class PathDictionary:
     def create_path_list(self, primpaths: Sequence[int]) -> PathList:
         """A new list of interned paths. Every call makes a handle of its own, for equal input too."""
         stage = self._live()
-        return _minted(stage, stage._list_from_paths(primpaths))
+        return minted(stage, stage._list_from_paths(primpaths))
 
     def create_path_list_from_strings(self, paths: Sequence[str]) -> PathList:
         """A new list of paths given as text."""
         stage = self._live()
-        return _minted(stage, stage._list_from_strings(paths))
+        return minted(stage, stage._list_from_strings(paths))
 
     def add_path_list_reference(self, path_list: int) -> None:
         """Take one more reference, which the caller gives back with ``destroy_path_list``."""

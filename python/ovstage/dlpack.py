@@ -264,6 +264,13 @@ _EXTENSIONS = {
 }  # fmt: skip
 
 
+def dtype_name(dtype: DLDataType) -> str:
+    """The element type for people, with its lanes: ``float32x3``."""
+    kind = int(dtype.code), int(dtype.bits)
+    name = _NAMES.get(kind) or _EXTENSIONS.get(kind) or f"code {kind[0]} of {kind[1]} bits"
+    return f"{name}x{dtype.lanes}" if dtype.lanes > 1 else name
+
+
 def numpy_to_dldatatype(np_dtype: Any, lanes: int = 1) -> DLDataType:
     """The element type of a NumPy dtype, in any spelling that NumPy knows, with ``lanes`` of them per row.
 

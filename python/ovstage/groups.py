@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ovstage import leak
 from ovstage._load import native
-from ovstage.dlpack import DLTensor, extension_dtype, row_bytes
+from ovstage.dlpack import DLTensor, dtype_name, extension_dtype, row_bytes
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.layout import MapGroupStruct, ReadGroupStruct
+from ovstage.shown import counted, shown
 from ovstage.values import AttributeMeta
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ class _Group(native.Group):
     def meta(self) -> AttributeMeta:
         """Write floor and layout generation of the column as served."""
         return AttributeMeta(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}{shown(self._described)}>"
+
+    def _described(self) -> str:
+        return f": {counted(self.prim_count, 'prim')}{self._layout()}"
+
+    def _layout(self) -> str:
+        """What the values are, while there are any."""
+        if self.released:
+            return ", released"
+        if self.tensor_count == 0:
+            return ", attribute deleted"
+        dtype = DLTensor.from_address(self._tensor_address(0)).dtype
+        return f", {'arrays of ' if self._ragged() else ''}{dtype_name(dtype)}"
 
     def tensor(self, index: int) -> DLTensor:
         """The descriptor of tensor ``index``: ndim 1, all lanes in the dtype, strides null, byte offset 0.
@@ -147,6 +163,10 @@ class ReadGroup(_Group):
 
     def _ragged(self) -> bool:
         return self.is_array
+
+    def _described(self) -> str:
+        name = f" {self._name()!r}" if self._name() else f" of attribute {self.attribute}"
+        return f"{name}{super()._described()}, ordinal {self.ordinal}"
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow type of the values, under the attribute's name."""

@@ -16,6 +16,7 @@ from ovstage.columns import Column, column
 from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup, ReadGroup
 from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.shown import counted, few, shown
 from ovstage.values import HierarchyResult, QueryResult
 
 if TYPE_CHECKING:
@@ -61,6 +62,20 @@ class Handle(native.Handle):
             return
         leak.warn(f"{type(self).__name__} {self.handle} was garbage-collected without {self._ending}")
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.handle}{shown(self._state)}>"
+
+    def _state(self) -> str:
+        if not self._open:
+            return f", {self._ended}"
+        if not self.handle:
+            return f", refused: {self.op.error_message()}" if self.op is not None else ", refused"
+        return self._described()
+
+    def _described(self) -> str:
+        """What ``repr`` says of one that is open."""
+        return ""
+
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise guard.uncopied(self)  # two objects would each release the one native handle
 
@@ -78,6 +93,11 @@ class Query(Handle):
     def __init__(self, stage: Stage, handle: int, op: Operation | None, path_list: int | None = None) -> None:
         super().__init__(stage, handle, op)
         self._path_list = path_list  # kept alive, not owned: whoever created the list still releases it
+
+    def _described(self) -> str:
+        attributes, prims, _ = self._stage._query_result(self, 0)
+        names = few(self._stage._token_strings(attributes), len(attributes))
+        return f": {counted(prims, 'prim')}, {counted(len(attributes), 'attribute')}{names}"
 
     def result(self, timeout: int = TIMEOUT_INFINITE) -> QueryResult:
         """What the query matched. Raises ``OvstageError``, with code ``TIMEOUT`` when it is not there in time."""
@@ -215,6 +235,10 @@ class Map(Handle):
 
     _ended = "unmapped"
     _ending = "unmap()"
+    _about = ""  # what repr says that it maps
+
+    def _described(self) -> str:
+        return self._about
 
     def fetch_next(self, timeout: int = TIMEOUT_INFINITE) -> MapGroup | None:
         """The next group to fill, ``None`` after the last."""

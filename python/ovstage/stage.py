@@ -7,21 +7,25 @@ calls are safe from any thread, and blocking ones release the GIL.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ovstage import guard
 from ovstage._load import native
 from ovstage.columns import Column
-from ovstage.dictionary import References
+from ovstage.dictionary import PathList, References, minted
 from ovstage.dlpack import DLDataType
 from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode
 from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup
 from ovstage.guard import TIMEOUT_INFINITE
 from ovstage.handles import Handle, Hierarchy, Map, Operation, Query, Read
+from ovstage.selection import Implicit, Prims, Selections, select
+from ovstage.shown import counted, few, shown
+from ovstage.tables import PRIM as PATH
 from ovstage.values import (
     Filter,
     HierarchyComputationModelDesc,
@@ -83,6 +87,8 @@ class Stage(native.Stage):
             self._forget_config()
             raise
         self._path_list_refs: dict[int, References] = {}
+        self._selections = Selections()
+        self._name = name or ""
         self._process = os.getpid()
         if config is not None:
             self._keep_history(history)
@@ -106,6 +112,20 @@ class Stage(native.Stage):
     def __exit__(self, *_: object) -> None:
         self.destroy()
 
+    def __repr__(self) -> str:
+        return f"<Stage{shown(self._described)}>"
+
+    def _described(self) -> str:
+        name = f" {self._name!r}" if self._name else ""
+        if not self.alive:
+            return f"{name}, destroyed"
+        with self.query() as query, self.get_attribute_write_floor() as floor:
+            attributes, prims, _ = self._query_result(query)
+            return (
+                f"{name}: {counted(prims, 'prim')}, {counted(len(attributes), 'attribute')}, sealed up to "
+                f"{floor.fetch()}{few(self._token_strings(attributes), len(attributes))}"
+            )
+
     def __del__(self) -> None:
         try:
             self.destroy()
@@ -121,6 +141,120 @@ class Stage(native.Stage):
         if self._configured:
             self._configured = False
             native.shutdown()
+
+    # --- the short form ---
+
+    def write(
+        self,
+        prims: Prims,
+        name: str | int,
+        ordinal: int,
+        values: Any,
+        *,
+        is_array: bool = False,
+        prim_mode: PrimMode | int = PrimMode.UPSERT,
+        semantic: AttributeSemantic | int = AttributeSemantic.NONE,
+        mask: Any = None,
+        lanes: int | None = None,
+    ) -> Operation:
+        """Write one attribute of some prims at an ordinal: ``write_attribute`` without anything to make before it.
+
+        ``prims`` are paths, ``["/A", "/B"]``, or a query or path list. ``values`` has a row for each of them, in that
+        order, in the units that the application gives the attribute: shape ``(N,)`` or ``(N, L)``; a list of N arrays
+        where ``is_array=True`` gives each prim one of its own. Prims and attribute come into being with the write.
+        ``ordinal`` must be above the write floor of the attribute. The other options are those of ``write_attribute``.
+
+        Raises ``TypeError`` and ``ValueError`` for wrong arguments; what the stage refuses, such as a sealed ordinal,
+        shows in the ``Operation`` and is raised by its ``wait()``. Example::
+
+            stage.write(["/A", "/B"], "velocity", 1, np.zeros((2, 3), np.float32)).wait()
+        """
+        chosen = select(self, prims)
+        return self.write_attribute(
+            chosen,
+            name,
+            ordinal,
+            values,
+            is_array=is_array,
+            prim_mode=prim_mode,
+            semantic=semantic,
+            mask=mask,
+            lanes=lanes,
+        )
+
+    def map(
+        self,
+        prims: Prims,
+        name: str | int,
+        ordinal: int,
+        *,
+        prim_mode: PrimMode | int = PrimMode.UPSERT,
+        dtype: DLDataType | None = None,
+        semantic: AttributeSemantic | int = AttributeSemantic.NONE,
+        element_sizes: Sequence[int] | None = None,
+        initial: str = "current",
+        group_rows: int | None = None,
+    ) -> Map:
+        """Borrow the memory of an attribute of some prims and write into it: ``map_attribute`` for paths too.
+
+        Leaving the ``with`` block commits at ``ordinal``, leaving it by an exception writes nothing. Example::
+
+            with stage.map(["/A", "/B"], "velocity", 2) as mapping:
+                mapping.fetch_next().array(0, shaped=True)[:, 2] -= 9.81
+        """
+        chosen = select(self, prims)
+        return self.map_attribute(
+            chosen,
+            name,
+            ordinal,
+            prim_mode=prim_mode,
+            dtype=dtype,
+            semantic=semantic,
+            element_sizes=element_sizes,
+            initial=initial,
+            group_rows=group_rows,
+        )
+
+    def delete(self, prims: Prims, names: Sequence[str | int], ordinal: int) -> Operation:
+        """Delete attributes of some prims at an ordinal, with an empty list the prims: ``delete_attributes`` for paths.
+
+        Example::
+
+            stage.delete(["/A"], ["velocity"], 3).wait()
+        """
+        chosen = select(self, prims)
+        return self.delete_attributes(chosen, names, ordinal)
+
+    def get(self, prim: str, name: str | int, ordinal: int | OrdinalRange | None = None) -> Any:
+        """The value of one attribute of one prim: a NumPy scalar, its ``(L,)`` lanes, or the elements of its array.
+
+        It is sealed, and as of ``ordinal`` as ``read`` has it; a view that stays as it is. To get many prims takes one
+        ``read``, not many of these. Raises ``KeyError`` where the prim has no sealed value of the attribute. Example::
+
+            stage.get("/A", "velocity")        # array([0., 0., 0.], dtype=float32)
+        """
+        column = self.read([guard.string(prim, "prim")], [name], ordinal)[name]
+        if not column.valid[0]:
+            raise KeyError(name)
+        return column.values[0] if column.offsets is None else column.row(0)
+
+    def prims(self, filter: Filter | None = None) -> PathList:
+        """The prims that exist now, sealed or not, in the order of their creation; with a filter, those that meet it.
+
+        A ``PathList``: ``len``, iteration and ``[k]`` give paths, and every call that takes prims takes it. It stays as
+        it is while prims come and go, and needs no ``release()``. Example::
+
+            for path in stage.prims():
+                print(path, stage.get(path, "mass"))
+        """
+        with self.query(filter) as query:
+            query.wait()
+            with self._read_whole(query, self._intern_tokens((PATH,)), 0) as read:
+                read.wait()
+                with contextlib.ExitStack() as fetched:
+                    groups = [fetched.enter_context(group) for group in read.groups()]
+                    paths = [path for group in groups for path in group.array(0).tolist()]
+        return minted(self, self._list_from_paths(paths), implicit=True)
 
     # --- queries ---
 
@@ -149,47 +283,54 @@ class Stage(native.Stage):
     # --- reads ---
 
     def read(
-        self, query: Query | int, attrs: Sequence[int | str], ordinal: int | OrdinalRange | None = None
+        self, prims: Prims, attrs: Sequence[int | str], ordinal: int | OrdinalRange | None = None
     ) -> dict[int | str, Column]:
-        """Read whole attributes in one call: a ``Column`` in the order of the query for each, by its name or token.
+        """Read whole attributes in one call: a ``Column`` in the order of the prims for each, by its name or token.
 
-        ``ordinal`` is the newest change to contain, or an ``OrdinalRange``; by default the newest ordinal up to which
-        all of the attributes are sealed. An attribute that no queried prim has is left out. Raises what
-        ``read_attributes`` and ``Read.to_numpy`` raise.
+        ``prims`` are paths, ``["/A", "/B"]``, or a query or path list. ``ordinal`` is the newest change to contain, or
+        an ``OrdinalRange``; by default the newest ordinal up to which all of the attributes are sealed. An attribute
+        that no queried prim has is left out. Raises what ``read_attributes`` and ``Read.to_numpy`` raise. Example::
+
+            velocity = stage.read(["/A", "/B"], ["velocity"])["velocity"].values    # shape (2, 3)
         """
         asked, tokens = self._tokens(attrs)
-        with self._read_whole(query, tokens, ordinal) as read:
+        chosen = select(self, prims)
+        with self._read_whole(chosen, tokens, ordinal) as read:
             read.wait()
             columns = read.to_numpy()
         return {name: columns[token] for name, token in zip(asked, tokens, strict=True) if token in columns}
 
     def read_arrow(
         self,
-        query: Query | int,
+        prims: Prims,
         attrs: Sequence[int | str],
         ordinal: int | OrdinalRange | None = None,
         *,
         strings: bool = False,
     ) -> pyarrow.Table:
         """``read`` as a ``pyarrow.Table``: see ``Read.to_arrow``."""
-        with self._read_whole(query, self._tokens(attrs)[1], ordinal) as read:
+        chosen = select(self, prims)
+        with self._read_whole(chosen, self._tokens(attrs)[1], ordinal) as read:
             read.wait()
             return read.to_arrow(strings=strings)
 
     def read_pandas(
         self,
-        query: Query | int,
+        prims: Prims,
         attrs: Sequence[int | str],
         ordinal: int | OrdinalRange | None = None,
         *,
         strings: bool = False,
     ) -> pandas.DataFrame:
         """``read`` as a ``pandas.DataFrame``: see ``Read.to_pandas``."""
-        with self._read_whole(query, self._tokens(attrs)[1], ordinal) as read:
+        chosen = select(self, prims)
+        with self._read_whole(chosen, self._tokens(attrs)[1], ordinal) as read:
             read.wait()
             return read.to_pandas(strings=strings)
 
-    def _read_whole(self, query: Query | int, tokens: Sequence[int], ordinal: int | OrdinalRange | None) -> Read:
+    def _read_whole(
+        self, query: Query | Implicit | int, tokens: Sequence[int], ordinal: int | OrdinalRange | None
+    ) -> Read:
         if not isinstance(ordinal, OrdinalRange):
             ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
         return self.read_attributes(query, tokens, ordinal)
@@ -214,7 +355,9 @@ class Stage(native.Stage):
 
     # --- deletes and clones ---
 
-    def delete_attributes(self, query: Query | int, attributes: Sequence[int | str], ordinal: int) -> Operation:
+    def delete_attributes(
+        self, query: Query | Implicit | int, attributes: Sequence[int | str], ordinal: int
+    ) -> Operation:
         """Delete attributes of the queried prims, or the prims themselves with an empty list.
 
         A prim without such an attribute is left alone. A prim whose last attribute goes is gone. What is deleted
@@ -243,7 +386,7 @@ class Stage(native.Stage):
 
     def map_attribute(
         self,
-        query: Query | int,
+        query: Query | Implicit | int,
         attribute: int | str,
         ordinal: int,
         *,
@@ -274,7 +417,9 @@ class Stage(native.Stage):
         if split == 0 and group_rows is not None:
             raise ValueError("group_rows must be at least 1, got 0; leave it out for one group of all prims")
         answer = self._map(query, attribute, ordinal, prim_mode, row, semantic, element_sizes, start, split)
-        return self._reserved(Map, answer)
+        made = self._reserved(Map, answer)
+        made._about = f" of {attribute!r} at ordinal {ordinal}"
+        return made
 
     def fetch_map_next(self, mapping: Map | int, timeout: int = TIMEOUT_INFINITE) -> MapGroup | None:
         """The next group of a map to fill, ``None`` after the last."""

@@ -54,7 +54,7 @@ def test_formats_like_the_int(path_list):
     assert path_list == handle
     assert hash(path_list) == hash(handle)
     assert type(path_list + 1) is int
-    assert repr(path_list) == f"PathList({handle}, owned)"
+    assert repr(path_list) == f"PathList({handle}, owned: 2 prims, /World/A, /World/B)"
     path_list.release()
     assert repr(path_list) == f"PathList({handle}, released)"
 

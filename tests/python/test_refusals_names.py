@@ -229,9 +229,26 @@ QUERIES: list[Row] = [
         lambda s: s.stage.fetch_query_result(2**60),
     ),
     (
-        "TypeError: query must be a Query, got PathList(…, owned); make one with stage.query_from_path_list(...)",
+        "TypeError: query must be a Query, got PathList(…, owned: 2 prims, /World/Prim0, /World/Prim1); make one with "
+        "stage.query_from_path_list(...)",
         lambda s: s.stage.fetch_query_result(s.list),
     ),
+    (
+        "TypeError: prims must be a query or a list of paths, got the single string '/World/Prim0'; write "
+        "['/World/Prim0']",
+        lambda s: s.stage.read("/World/Prim0", ["mass"]),
+    ),
+    (
+        "TypeError: prims must be a Query, a PathList or a list of paths, which have an order, got set",
+        lambda s: s.stage.write({"/World/Prim0"}, "mass", 6, np.float32([1])),
+    ),
+    (
+        "TypeError: prims must be a Query, a PathList or a list of paths, which have an order, got NoneType",
+        lambda s: s.stage.read(None, ["mass"]),
+    ),
+    ("TypeError: expected str for paths[1], got 5 (int)", lambda s: s.stage.read(["/A", 5], ["mass"])),
+    ("TypeError: expected str for paths[0], got ['/A'] (list)", lambda s: s.stage.read([["/A"]], ["mass"])),
+    ("TypeError: expected str for prim, got 5 (int)", lambda s: s.stage.get(5, "mass")),
     (
         "ValueError: timeout must be non-negative, got -1; pass TIMEOUT_INFINITE to wait without a limit",
         lambda s: s.stage.fetch_query_result(s.query, -1),

@@ -29,7 +29,7 @@ class Skipped:
         return f"{where}{more}: {self.reason}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What one population put into the stage, and what it left out."""
 
@@ -51,13 +51,19 @@ class Report:
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time of the phases ``compose``, ``read`` and ``write``."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        counts = {"skipped": len(self.skipped), "warnings": len(self.warnings)}
+        return f"<Report {self._summary()}{''.join(f', {n} {what}' for what, n in counts.items() if n)}>"
+
+    def _summary(self) -> str:
         text = (
             f"{self.path or 'scene'}: {len(self.paths)} prims, {self.values} values in {self.columns} columns "
             f"at ordinal {self.ordinal}"
         )
-        if self.removed:
-            text += f", {self.removed} removed"
+        return f"{text}, {self.removed} removed" if self.removed else text
+
+    def __str__(self) -> str:
+        text = self._summary()
         if self.skipped:
             text += "; not represented: " + "; ".join(map(str, self.skipped))
         return text

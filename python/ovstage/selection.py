@@ -1,0 +1,135 @@
+"""Which prims a call means: a query, a path list, or simply their paths.
+
+Paths are made a query of their own, which nobody has to give back. A stage keeps the ones that it made last, by
+content, so that a loop which names the same paths again pays for looking them up and nothing else.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+
+from ovstage.dictionary import PathList
+from ovstage.errors import OvstageError
+from ovstage.handles import Query
+
+if TYPE_CHECKING:
+    from ovstage.stage import Stage
+
+__all__ = ["Prims"]
+
+Prims: TypeAlias = Query | PathList | Iterable[str] | int
+"""What the short calls take: a ``Query`` (or its number), a ``PathList``, or paths, such as ``["/A", "/B"]``."""
+
+MOST_LISTS = 64
+MOST_PATHS = 1 << 20
+"""What a stage keeps at most: so many lists, and so many paths in all of them, unless the newest alone has more."""
+
+MOST_RECENT = 8
+"""How many list objects are known by sight."""
+
+
+class Implicit:
+    """A query that was made in passing. It ends with its last user, without a warning: nobody forgot anything."""
+
+    __slots__ = ("_stage", "handle")
+
+    def __init__(self, stage: Stage, path_list: int) -> None:
+        self.handle = stage._query_path_list(path_list)
+        self._stage = weakref.ref(stage)
+
+    def __index__(self) -> int:
+        return self.handle
+
+    def of(self, stage: Stage) -> bool:
+        """Whether it is a query of this stage."""
+        return self._stage() is stage
+
+    def __del__(self) -> None:
+        stage = self._stage() if hasattr(self, "_stage") else None
+        if stage is not None and stage._usable:
+            try:
+                stage.release_query(self.handle)
+            except OvstageError:
+                return
+
+
+class Selections:
+    """The implicit queries of one stage, by their paths.
+
+    Threads share it without a lock, which a fork could leave held: two that name new paths at once may each make a
+    query, of which one is kept.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], Implicit] = {}
+        self._recent: dict[int, tuple[list[str] | tuple[str, ...], Implicit]] = {}
+
+    def of_paths(self, stage: Stage, paths: Iterable[str]) -> Implicit:
+        """The query of some paths, made if need be. Raises what ``create_path_list_from_strings`` raises."""
+        # A list that is named again is told by its content: 1 to 2 ns a path, where hashing takes several times that.
+        kept, found = self._recent.get(id(paths), _NEVER)
+        if found is not None and (kept is paths or kept == paths):
+            return found
+        content = tuple(paths)
+        found = self._of_content(stage, content)
+        if type(paths) is list or type(paths) is tuple:
+            self._recent[id(paths)] = paths if type(paths) is tuple else list(content), found
+            _shorten(self._recent, MOST_RECENT)
+        return found
+
+    def _of_content(self, stage: Stage, paths: tuple[str, ...]) -> Implicit:
+        try:
+            found = self._known.get(paths)
+        except TypeError:  # what cannot be hashed is no text, and is refused below
+            found = None
+        if found is None:
+            path_list = stage._list_from_strings(paths)
+            try:
+                found = Implicit(stage, path_list)
+            finally:
+                stage._list_release(path_list)  # the query keeps the list
+            self._known[paths] = found
+            _shorten(self._known, MOST_LISTS)
+            while len(self._known) > 1 and sum(map(len, list(self._known))) > MOST_PATHS:
+                _shorten(self._known, len(self._known) - 1)
+        return found
+
+
+_NEVER: tuple[None, None] = (None, None)
+
+
+def _shorten(known: dict[Any, Any], most: int) -> None:
+    """Drop the oldest entries. A call that uses one of them holds it until it is done."""
+    for oldest in list(known)[: len(known) - most]:
+        known.pop(oldest, None)
+
+
+def select(stage: Stage, prims: Prims) -> Query | Implicit | int:
+    """What to give to the library as the query: hold it until the call is done."""
+    if type(prims) is list:
+        return stage._selections.of_paths(stage, prims)
+    if isinstance(prims, Query):
+        return prims
+    if isinstance(prims, PathList):
+        return _of_list(stage, prims)
+    if isinstance(prims, SupportsIndex) and not isinstance(prims, bool) and not hasattr(prims, "__len__"):
+        return index(prims)  # the number of a query
+    if isinstance(prims, (str, bytes, bytearray)):
+        raise TypeError(f"prims must be a query or a list of paths, got the single string {prims!r}; write [{prims!r}]")
+    if isinstance(prims, (set, frozenset, dict)) or not isinstance(prims, Iterable):
+        raise TypeError(
+            f"prims must be a Query, a PathList or a list of paths, which have an order, got {type(prims).__name__}"
+        )
+    return stage._selections.of_paths(stage, prims)
+
+
+def _of_list(stage: Stage, prims: PathList) -> Implicit:
+    """The list remembers its query, as long as it is not given back."""
+    known = prims._query
+    if known is None or not known.of(stage) or prims.released:
+        known = Implicit(stage, int(prims))
+        prims._query = known
+    return known
