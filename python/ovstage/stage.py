@@ -67,6 +67,8 @@ class Stage(native.Stage):
     """
 
     _configured = False
+    _scene: object | None = None
+    """What population knows of the USD scene in it. Nobody else looks into it; it ends with the stage."""
     _leaving = staticmethod(sys.is_finalizing)  # kept here, since finalisers may run when modules are empty
     _process_now = staticmethod(os.getpid)
 
@@ -99,11 +101,13 @@ class Stage(native.Stage):
         return native.library_version()
 
     def destroy(self) -> None:
-        """Close the stage: pending operations finish, open maps are aborted, everything else stays valid memory.
+        """Close the stage: pending operations finish, open maps are aborted, everything else stays valid memory. A USD
+        scene in it is dropped, and its files are closed.
 
         May be called again. A failure raises and keeps the stage, so that it can be tried again.
         """
         super().destroy()
+        self._scene = None
         self._forget_config()
 
     def __enter__(self) -> Self:

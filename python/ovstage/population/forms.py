@@ -1,9 +1,9 @@
 """How a USD value lies in a column: element type, lanes, one value or an array per prim, role.
 
 A form turns the values of one column into numbers at once. USD packs a list of its own scalars into a Vt array at
-native speed, and a numeric Vt array lends its memory without a copy: matrices row by row, quaternions as i, j, k, real,
-which is the layout that the stage wants. Texts and paths become numbers of ``Names``, which are interned when all are
-known.
+native speed, and a numeric Vt array lends its memory: matrices row by row, quaternions as i, j, k, real, which is the
+layout that the stage wants. It is copied, since it may be that of a file which somebody writes next. Texts and paths
+become numbers of ``Names``, which are interned when all are known.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Form:
             return Packed(self, self.elements(values, names).reshape(len(values), self.lanes))
         if self.lends:
             arrays = {id(value): value for value in values}  # many prims share the object of a fallback
-            rows = {key: np.asarray(value).reshape(-1, self.lanes) for key, value in arrays.items()}
+            rows = {key: np.array(value).reshape(-1, self.lanes) for key, value in arrays.items()}
             return Packed(self, [rows[id(value)] for value in values])
         flat = self.elements([item for items in (_unpacked(values) if self.kinds else values) for item in items], names)
         return Packed(self, flat.reshape(-1, self.lanes), np.array([len(value) for value in values], np.int64))

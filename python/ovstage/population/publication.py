@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ovstage.dictionary import PathDictionary, PathList
 from ovstage.errors import OvstageError
 from ovstage.population.forms import Array
-from ovstage.population.snapshot import Key, Snapshot, Values, equal
+from ovstage.population.snapshot import Key, Prims, Snapshot, Values, equal
 from ovstage.values import WriteDesc
 
 if TYPE_CHECKING:
@@ -42,6 +42,20 @@ class Changes:
     def nbytes(self) -> int:
         """How large they are."""
         return sum(values.nbytes for values in self.writes.values())
+
+    def written(self, count: int) -> npt.NDArray[np.bool_]:
+        """For each of ``count`` rows of the new reading, whether anything is written for it."""
+        written = np.zeros(count, bool)
+        for values in self.writes.values():
+            written[values.rows] = True
+        return written
+
+    def paths(self, prims: Prims) -> list[str]:
+        """The prims of the new reading that are not as they were."""
+        changed = self.written(len(prims.paths))
+        for paths in self.removed_values.values():
+            changed[[prims.rows[path] for path in paths]] = True
+        return prims.paths if changed.all() else [prims.paths[row] for row in np.flatnonzero(changed).tolist()]
 
 
 # --- difference -------------------------------------------------------------------------------------------------------
@@ -144,10 +158,7 @@ def publish(stage: Stage, changes: Changes, paths: list[str], ordinal: int) -> N
 
 def _ids(dictionary: PathDictionary, changes: Changes, paths: list[str]) -> npt.NDArray[np.uint64]:
     """The path ids of the prims that are written, by row."""
-    written = np.zeros(len(paths), bool)
-    for values in changes.writes.values():
-        written[values.rows] = True
-    rows = np.flatnonzero(written)
+    rows = np.flatnonzero(changes.written(len(paths)))
     ids = np.zeros(len(paths), np.uint64)
     ids[rows] = dictionary.intern_paths([paths[row] for row in rows.tolist()])
     return ids

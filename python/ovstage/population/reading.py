@@ -222,14 +222,16 @@ class Reader:
 
     def _is_clipped(self, prim: Usd.Prim, path: str) -> bool:
         """Whether value clips at the prim or above it may have values for it."""
-        found = self._clipped.get(path)
-        if found is None:
-            above = path.rpartition("/")[0]
-            found = bool(_has_metadata(prim, "clips"))
-            if above and not found:
-                inherited = self._clipped.get(above)
-                found = self._is_clipped(prim.GetParent(), above) if inherited is None else inherited
-            self._clipped[path] = found
+        passed, found = [], self._clipped.get(path)
+        while found is None:
+            passed.append(path)
+            if _has_metadata(prim, "clips"):
+                found = True
+            elif path := path.rpartition("/")[0]:
+                prim, found = prim.GetParent(), self._clipped.get(path)
+            else:
+                found = False
+        self._clipped.update(dict.fromkeys(passed, found))
         return found
 
     def _read_metadata(self, row: int, prim: Usd.Prim, want: Want) -> None:

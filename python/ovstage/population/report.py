@@ -16,7 +16,8 @@ must not wait for them."""
 
 @dataclass(frozen=True)
 class Skipped:
-    """What could not be represented, said once for an attribute and a reason: the first prim, and how many have it."""
+    """What could not be represented, or not exactly, said once for an attribute and a reason: the first prim, and how
+    many have it."""
 
     path: str
     attribute: str
@@ -29,23 +30,33 @@ class Skipped:
         return f"{where}{more}: {self.reason}"
 
 
+_SHOWN = 3  # entries of a list that a printed report quotes
+
+
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What one population put into the stage, and what it left out."""
+    """What one population put into the stage, and what it left out.
+
+    Printed, it is a few lines whatever the scene; its attributes are complete.
+    """
 
     path: str
     """The file that was opened; empty where it was a text, or nothing."""
     ordinal: int
     paths: Sequence[str] = ()
-    """Every prim that the scene has in the stage, in the order of the scene."""
+    """The prims that something was written for, or that lost a value, in the order of the scene: of an open all that
+    the scene has in the stage, of an update those that changed."""
     columns: int = 0
     """Columns that were written to, and so on: an update counts what changed."""
     values: int = 0
     bytes: int = 0
     removed: int = 0
     """Prims that left the scene, and values that prims which stayed have lost."""
+    removed_paths: Sequence[str] = ()
+    """The prims that left the scene."""
     skipped: Sequence[Skipped] = ()
-    """What could not be represented: prim, attribute, reason, and how many more prims the same holds for."""
+    """What could not be represented, or not exactly: prim, attribute, reason, and how many more prims the same holds
+    for."""
     warnings: Sequence[str] = ()
     """What USD had to say while it composed the scene, such as a reference to a missing file."""
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -55,6 +66,14 @@ class Report:
         counts = {"skipped": len(self.skipped), "warnings": len(self.warnings)}
         return f"<Report {self._summary()}{''.join(f', {n} {what}' for what, n in counts.items() if n)}>"
 
+    def __str__(self) -> str:
+        text = self._summary()
+        if self.skipped:
+            text += f"; not as the scene has it: {_some(self.skipped, 'skipped')}"
+        if self.warnings:
+            text += f"; USD warned: {_some(self.warnings, 'warnings')}"
+        return text
+
     def _summary(self) -> str:
         text = (
             f"{self.path or 'scene'}: {len(self.paths)} prims, {self.values} values in {self.columns} columns "
@@ -62,8 +81,8 @@ class Report:
         )
         return f"{text}, {self.removed} removed" if self.removed else text
 
-    def __str__(self) -> str:
-        text = self._summary()
-        if self.skipped:
-            text += "; not represented: " + "; ".join(map(str, self.skipped))
-        return text
+
+def _some(entries: Sequence[object], name: str) -> str:
+    """The first entries, and where the others are."""
+    more = len(entries) - _SHOWN
+    return "; ".join(map(str, entries[:_SHOWN])) + (f"; and {more} more in .{name}" if more > 0 else "")

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.collector import paused
@@ -69,13 +68,16 @@ class Session:
         report = self._publish(stage, source, scope, ordinal, clock, rewrite=True)
         return replace(report, path=what, warnings=tuple(dict.fromkeys([*heard, *report.warnings])))
 
-    def apply(self, stage: Stage, job: Job, ordinal: int, progress: Progress | None) -> Report:
-        """Publish what USD says differently than last time."""
+    def apply(self, stage: Stage, job: Job, ordinal: int, reload: bool, progress: Progress | None) -> Report:
+        """Publish what USD says differently than last time; with ``reload`` it reads its files again before."""
         self._require_ordinal(stage, job.name, ordinal)
         source, scope = self._scene(job.name)
-        if not source.edits:
-            return Report("", ordinal, self._published.prims.paths)
-        return self._publish(stage, source, scope, ordinal, _Clock(job, progress), also=frozenset())
+        with listening(job.check) as heard, refusing("cannot read the files of the scene again"):
+            kept = source.read_files_again() if reload else []
+        report = Report("", ordinal)
+        if source.edits:
+            report = self._publish(stage, source, scope, ordinal, _Clock(job, progress), also=frozenset())
+        return replace(report, warnings=tuple(dict.fromkeys([*kept, *heard, *report.warnings])))
 
     def retime(self, stage: Stage, job: Job, ordinal: int, seconds: float) -> Report:
         """Read the scene at another time, and publish what is different then."""
@@ -165,6 +167,7 @@ class Session:
                 edited = source.edits.take()  # what is edited while it is read is for the next time
                 only = self._stale_prims(scope, edited, also)
                 scene = gather(source.stage, source.time, scope, clock.step, only)
+                source.require_whole()
                 clock.lap("read")
                 snapshot = Snapshot.of(stage, scene)
                 snapshot = snapshot.with_worlds() if only is None else self._published.updated(snapshot)
@@ -181,11 +184,12 @@ class Session:
         return Report(
             path="",
             ordinal=ordinal,
-            paths=snapshot.prims.paths,
+            paths=changes.paths(snapshot.prims),
             columns=len(changes.writes),
             values=changes.values,
             bytes=changes.nbytes,
             removed=len(changes.removed_prims) + sum(map(len, changes.removed_values.values())),
+            removed_paths=changes.removed_prims,
             skipped=scene.skipped,
             warnings=tuple(heard),
             seconds=clock.seconds,
@@ -225,14 +229,17 @@ class _Clock:
         self._started = now
 
 
-_sessions: WeakKeyDictionary[Stage, Session] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def session(stage: Stage) -> Session:
-    """The session of a stage, made when it is asked for first."""
+    """The session of a stage, made when it is asked for first. The stage keeps it, and ``destroy`` ends it."""
     with _lock:
-        return _sessions.setdefault(stage, Session())
+        found = stage._scene
+        if found is None:
+            found = stage._scene = Session()
+    assert isinstance(found, Session)
+    return found
 
 
 def never_opened(call: str) -> OvstageError:

@@ -20,6 +20,7 @@ from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stu
 
 from ovstage.awaiting import SLICE
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population import files
 
 __all__ = ["Edited", "Source", "is_prim_path", "listening", "refusing", "sentences"]
 
@@ -97,12 +98,16 @@ class Source:
         self._edits = Sdf.Layer.CreateAnonymous("edits.usda")
         self.stage = Usd.Stage.Open(root, self._edits)
         _read_again(self.stage.GetUsedLayers())
+        files.note(self.stage.GetUsedLayers())
         self.seconds = math.nan
         self.edits = Edits()
         self._references: dict[int, tuple[Sdf.Layer, Sdf.Layer]] = {}
+        self._process = os.getpid()
         self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self.edits.hear, self.stage)
 
     def __del__(self) -> None:
+        if os.getpid() != self._process:
+            return  # USD would wait for threads that a forked child does not have
         kept = [vars(self).copy()]
         vars(self).clear()
         _dropped.append(kept.pop())  # nothing else refers to it now: whoever empties the queue drops the scene
@@ -156,6 +161,21 @@ class Source:
             )
         self._edits.subLayerPaths.remove(found[0].identifier)
 
+    def read_files_again(self) -> list[str]:
+        """Let layers whose files other programs have saved be what these say now; what is kept, in sentences."""
+        used = self.stage.GetUsedLayers()
+        edited = [layer for layer in used if layer.dirty and not layer.anonymous]
+        _read_again(used)
+        if not edited:
+            self.stage.Reload()  # looks for files, too, that were missing
+        return [f"{layer.identifier} has edits that are not saved, so its file was not read again" for layer in edited]
+
+    def require_whole(self) -> None:
+        """Refuse what was just read if one of its files was written meanwhile: it may be half of both."""
+        files.note(self.stage.GetUsedLayers())  # also clips, which are opened when somebody asks for their values
+        if found := files.rewritten():
+            raise _Refused(f"{min(found)} was written while it was read; call again when it is complete")
+
     def _add(self, handle: int, layer: Sdf.Layer, target: str) -> None:
         path = _target(target)
         used = set(self.stage.GetUsedLayers())
@@ -176,6 +196,7 @@ class Source:
         try:
             self._require_prim(path)
             _read_again(set(self.stage.GetUsedLayers()) - used | {layer})
+            files.note(self.stage.GetUsedLayers())
         except BaseException:
             self._edits.subLayerPaths.remove(edit.identifier)
             raise
@@ -218,6 +239,8 @@ def listening(check: Callable[[], None]) -> Iterator[list[str]]:
     try:
         delegate = UsdUtils.CoalescingDiagnosticDelegate()
         try:
+            with refusing("cannot read the scene"):
+                files.read_rewritten()
             yield heard
         except BaseException as error:
             traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the scene
@@ -251,7 +274,7 @@ def refusing(what: str) -> Iterator[None]:
     """Make an ``OvstageError`` of what USD raises: what was to be done, and why USD does not."""
     try:
         yield
-    except _Refused as error:
+    except (_Refused, files.Unreadable) as error:
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error}") from None
     except Tf.ErrorException as error:
         # The last entry only repeats that the layer did not open; the ones before it say why.
@@ -274,6 +297,8 @@ def _layer(path: str) -> Sdf.Layer:
             raise _Refused("it is empty")
         path = os.path.abspath(path)
     layer = Sdf.Layer.FindOrOpen(path)
+    if layer and not layer.dirty:
+        layer.Reload()  # before it is composed: somebody may have opened it when its file was another
     if not layer and _URI.match(path) and not Ar.GetResolver().Resolve(path):
         raise _Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
     if not layer:

@@ -238,19 +238,26 @@ def reset_usd_async(stage: Stage) -> Operation:
 # --- following --------------------------------------------------------------------------------------------------------
 
 
-def apply_usd_changes(stage: Stage, ordinal: int = 1, *, progress: Progress | None = None) -> Report:
+def apply_usd_changes(
+    stage: Stage, ordinal: int = 1, *, reload: bool = False, progress: Progress | None = None
+) -> Report:
     """Publish at ``ordinal`` what the scene says differently than when it was published last.
+
+    Edits in this process are followed; ``reload`` reads files again, too, that other programs have saved since. A layer
+    with edits that are not saved keeps them, and ``report.warnings`` says so.
 
     Afterwards the stage holds what opening the scene afresh would give, except where values were written by others and
     the scene did not change: those stay. Where only properties were edited, only their prims are read again, and the
     report is about those; with selectors, whose tests may look anywhere, and after any other edit, all are.
     """
-    return _apply(stage, ordinal, progress).run()
+    return _apply(stage, ordinal, reload, progress).run()
 
 
-def apply_usd_changes_async(stage: Stage, ordinal: int = 1, *, progress: Progress | None = None) -> Operation:
+def apply_usd_changes_async(
+    stage: Stage, ordinal: int = 1, *, reload: bool = False, progress: Progress | None = None
+) -> Operation:
     """``apply_usd_changes``; ``wait()`` returns the ``Report``."""
-    return _apply(stage, ordinal, progress).start()
+    return _apply(stage, ordinal, reload, progress).start()
 
 
 def update_from_usd_time(stage: Stage, ordinal: int, time_code: float) -> Report:
@@ -372,10 +379,10 @@ def _edit(name: str, stage: Stage, change: Callable[[Source], None]) -> Call[Non
     return _call(name, stage, lambda session, job: session.edit(job, change))
 
 
-def _apply(stage: Stage, ordinal: int, progress: Progress | None) -> Call[Report]:
-    ordinal = guard.ordinal(ordinal)
+def _apply(stage: Stage, ordinal: int, reload: bool, progress: Progress | None) -> Call[Report]:
+    ordinal, reload = guard.ordinal(ordinal), _flag(reload, "reload")
     _require_callable(progress)
-    return _call("apply_usd_changes", stage, lambda session, job: session.apply(stage, job, ordinal, progress))
+    return _call("apply_usd_changes", stage, lambda session, job: session.apply(stage, job, ordinal, reload, progress))
 
 
 def _retime(stage: Stage, ordinal: int, time_code: float) -> Call[Report]:
@@ -397,6 +404,12 @@ def _text(usda: str, name: str = "usda") -> tuple[str, str]:
 def _require_callable(progress: object) -> None:
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of (done, total, label) or None, got {progress!r}")
+
+
+def _flag(value: bool, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {reprlib.repr(value)}")
+    return value
 
 
 def _seconds(time_code: float) -> float:

@@ -1,0 +1,94 @@
+"""The files that USD has mapped, and what was written into them since.
+
+USD does not read a binary layer but maps it, and fetches values from the file when somebody asks for them. A program
+that writes such a file in place changes values under whoever has the layer, or takes them away, which ends the process.
+So columns own their bytes; and before USD is asked for anything, layers whose file was written in place are read again.
+A file that is replaced by another one of its name stays what it was for those who have it mapped.
+
+All of this belongs to whoever has USD alone (``source.listening``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pxr import Ar, Sdf, Tf  # type: ignore # usd-core has no stubs
+
+__all__ = ["Unreadable", "note", "read_rewritten", "rewritten"]
+
+
+class Unreadable(Exception):
+    """A file that was written in place, and why its layer is not what it says now."""
+
+
+class _Stamp(NamedTuple):
+    device: int
+    inode: int
+    size: int
+    written: int
+
+
+_stamps: dict[str, _Stamp] = {}
+"""Each mapped file as it was when its layer was last seen to agree with it."""
+
+
+def note(layers: Iterable[Sdf.Layer]) -> None:
+    """Remember the files of layers that were just read."""
+    for layer in layers:
+        path = _mapped(layer)
+        if path and path not in _stamps and (stamp := _stamp(path)):
+            _stamps[path] = stamp
+
+
+def rewritten() -> set[str]:
+    """The files that were written in place since they were read."""
+    found = set()
+    for path, known in _stamps.items():
+        stamp = _stamp(path)
+        if stamp is None or stamp == known:
+            continue
+        if stamp[:2] == known[:2]:
+            found.add(path)
+        else:
+            _stamps[path] = stamp  # if the layer has been saved or read again, this is its file now
+    return found
+
+
+def read_rewritten() -> None:
+    """Read again what was written in place. ``Unreadable`` for a file of which USD makes nothing, or over whose layer
+    there are edits that would be lost."""
+    if not (paths := rewritten()):
+        return
+    loaded = {layer: path for layer in Sdf.Layer.GetLoadedLayers() if (path := _mapped(layer))}
+    for path in paths:
+        stamp = _stamp(path)
+        for layer in (layer for layer, file in loaded.items() if file == path):
+            if layer.dirty:
+                raise Unreadable(
+                    f"{path} was written in place while its layer has edits that are not saved; reload the layer, "
+                    "which drops them, and call again"
+                )
+            try:
+                layer.Reload(force=True)
+            except Tf.ErrorException:
+                raise Unreadable(f"{path} was written in place, and USD cannot read what it is now") from None
+        _stamps[path] = stamp or _stamps[path]
+    for path in _stamps.keys() - loaded.values():
+        del _stamps[path]
+
+
+def _mapped(layer: Sdf.Layer) -> str:
+    """The file of a layer that fetches its values from it; empty for other layers."""
+    if not layer.StreamsData() or not layer.realPath:
+        return ""
+    return str(Ar.SplitPackageRelativePathOuter(layer.realPath)[0])
+
+
+def _stamp(path: str) -> _Stamp | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return _Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
