@@ -91,6 +91,10 @@ ovstage_api_status_t ov_too_many(const char* argument, size_t count) {
   return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "%s is %zu, which is more than memory holds", argument, count);
 }
 
+/* ---- Memory for Go ----------------------------------------------------------------------------------------------- */
+
+void* ov_alloc(size_t size) { return malloc(size > 0 ? size : 1); }
+
 /* ---- In ---------------------------------------------------------------------------------------------------------- */
 
 const char* ov_forked_text(void) {

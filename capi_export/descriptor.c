@@ -25,16 +25,9 @@ static descriptor* of(const DLTensor* tensors) {
   return (descriptor*)((char*)tensors - offsetof(descriptor, tensors));
 }
 
-/* Takes the blocks over, also when it fails. */
 static descriptor* make(uint32_t count, ov_block* data, ov_block* prim_map, ov_block* data_map) {
   descriptor* d = malloc(sizeof *d + count * (sizeof(DLTensor) + sizeof(int64_t)));
-  if (d == NULL) {
-    ov_block_release(data);
-    ov_block_release(prim_map);
-    ov_block_release(data_map);
-    return NULL;
-  }
-  *d = (descriptor){.references = 1, .data = data, .prim_map = prim_map, .data_map = data_map};
+  if (d != NULL) *d = (descriptor){.references = 1, .data = data, .prim_map = prim_map, .data_map = data_map};
   return d;
 }
 
@@ -58,14 +51,13 @@ DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLData
 DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLDataType dtype, uint64_t element,
                             ov_block* prim_map) {
   descriptor* d = make(count, data, prim_map, NULL);
-  if (d != NULL) {
-    const ov_span* span = spans->data;
-    int64_t* shapes = (int64_t*)(d->tensors + count);
-    for (uint32_t k = 0; k < count; k++)
-      describe(&d->tensors[k], address(data, span[k].offset), dtype, &shapes[k], (int64_t)(span[k].length / element));
-  }
+  if (d == NULL) return NULL;
+  const ov_span* span = spans->data;
+  int64_t* shapes = (int64_t*)(d->tensors + count);
+  for (uint32_t k = 0; k < count; k++)
+    describe(&d->tensors[k], address(data, span[k].offset), dtype, &shapes[k], (int64_t)(span[k].length / element));
   ov_block_release(spans);
-  return d != NULL ? d->tensors : NULL;
+  return d->tensors;
 }
 
 ov_block* ov_tensors_block(const DLTensor* tensors) { return __atomic_load_n(&of(tensors)->data, __ATOMIC_ACQUIRE); }

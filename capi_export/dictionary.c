@@ -3,7 +3,7 @@
  *
  * All instances share one dictionary, which lives from the first of them to the last. Its bundle is the same object all
  * the time; calls between two dictionaries find the gate closed. Texts of errors belong to the caller, hence one malloc
- * each.
+ * each; one text is always there, for want of memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +19,17 @@ typedef path_dictionary_context_t* C;
 
 static R success(void) { return (R){OVX_API_SUCCESS, {NULL, 0}}; }
 
-static R refuse(const char* text) {
-  char* copy = strdup(text);
-  return (R){OVX_API_ERROR, {copy, copy != NULL ? strlen(copy) : 0}};
+static const char SCARCE[] = "out of memory: the call failed, and there was none for the text that says why";
+
+ovx_string_t ov_dictionary_error(const char* text, size_t length) {
+  char* copy = malloc(length + 1);
+  if (copy == NULL) return (ovx_string_t){SCARCE, sizeof SCARCE - 1};
+  memcpy(copy, text, length);
+  copy[length] = '\0';
+  return (ovx_string_t){copy, length};
 }
+
+static R refuse(const char* text) { return (R){OVX_API_ERROR, ov_dictionary_error(text, strlen(text))}; }
 
 static R refuse_excess(size_t path, size_t tokens) {
   char text[128];
@@ -199,7 +206,7 @@ static R get_tokens_from_paths(C c, const ovx_primpath_t* paths, size_t num_path
 
 static void release_error(C c, ovx_string_t error) {
   (void)c;
-  if (!ov_forked) free((char*)error.ptr);
+  if (!ov_forked && error.ptr != SCARCE) free((char*)error.ptr);
 }
 
 static path_dictionary_vtable_t vtable = {

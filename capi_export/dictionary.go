@@ -1,7 +1,6 @@
 package main
 
 /*
-#include <stdlib.h>
 #include "ring.h"
 */
 import "C"
@@ -40,10 +39,10 @@ func ovgoCloseDictionary() {
 	d.Close()
 }
 
-// Errors of the dictionary go to the caller, who frees them: an ovx_string_t from malloc, {NULL, 0} for success.
+// Errors of the dictionary go to the caller, who releases them; {NULL, 0} is success.
 
 func ownedText(text string) C.ovx_string_t {
-	return C.ovx_string_t{ptr: C.CString(text), length: C.size_t(len(text))}
+	return C.ov_dictionary_error(chars(text), C.size_t(len(text)))
 }
 
 func outcome(err error) C.ovx_string_t {

@@ -92,6 +92,7 @@ func ovgoFetchMap(
 	}
 	held, err := i.hold(&g.Group)
 	if err != nil {
+		i.stage.ReturnMap(id, g)
 		return fail(err)
 	}
 	mapped := mappedGroup{held, g.Key}

@@ -181,7 +181,7 @@ func ovgoQueryResult(
 	if err != nil {
 		return fail(err)
 	}
-	array := (*C.ovx_token_t)(C.malloc(C.size_t(8 * max(len(attributes), 1))))
+	array := (*C.ovx_token_t)(C.ov_alloc(C.size_t(8 * len(attributes))))
 	if array == nil {
 		return fail(refuse(stage.OutOfMemory, "ovstage_fetch_query_result: out of memory for %d tokens", len(attributes)))
 	}

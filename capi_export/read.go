@@ -63,6 +63,7 @@ func ovgoFetchRead(
 	}
 	held, err := i.hold(g)
 	if err != nil {
+		i.stage.ReturnRead(stage.ReadID(read), g)
 		return fail(err)
 	}
 	*out = C.ovstage_read_group_t{
@@ -91,7 +92,7 @@ func ovgoReleaseGroup(c *C.ovstage_context_t, id C.ovstage_read_group_id_t) (sta
 	return C.OVSTAGE_OK
 }
 
-// hold makes the tensors of a group, which take over the group's references.
+// hold makes the tensors of a group, which take over the group's references, unless there is no memory for them.
 func (i *instance) hold(g *stage.Group) (heldGroup, *stage.Error) {
 	dtype := C.DLDataType{code: C.uint8_t(g.DType.Code), bits: C.uint8_t(g.DType.Bits), lanes: C.uint16_t(g.DType.Lanes)}
 	var tensors *C.DLTensor
@@ -103,7 +104,6 @@ func (i *instance) hold(g *stage.Group) (heldGroup, *stage.Error) {
 			block(g.DataMap))
 	}
 	if tensors == nil {
-		_ = i.dict.ReleaseRef(g.List)
 		return heldGroup{}, refuse(stage.OutOfMemory, "out of memory for the tensors of a group of %d prims", g.Count)
 	}
 	return heldGroup{tensors, g.List}, nil

@@ -121,6 +121,9 @@ void ov_text_set(ov_text* text, const char* bytes, size_t length);
 void ov_text_clear(ov_text* text);
 ovx_string_t ov_text_view(const ov_text* text); /* {NULL, 0} when clear */
 
+/* For Go, where C.malloc and C.CString end the process when there is no memory: NULL then, else for free. */
+void* ov_alloc(size_t size);
+
 /* What the library remembers for a thread; freed when the thread ends. */
 typedef struct ov_thread {
   ov_text error;             /* ovstage_get_last_error */
@@ -141,7 +144,7 @@ void ov_op_error_set(const char* text, size_t length);
  * pointer to the first. The registry in Go holds one reference until the group is released or committed; clients may
  * add their own.
  *
- * Making them takes over one reference of each block that is not NULL, also when it fails. NULL: out of memory. */
+ * Making them takes over one reference of each block that is not NULL. NULL: out of memory, and nothing was taken. */
 DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
                            ov_block* data_map);
 
@@ -211,6 +214,11 @@ void ov_log_remove_if(uint64_t generation); /* flush and remove that callback, u
 /* ---- process.c --------------------------------------------------------------------------------------------------- */
 
 bool ov_process_alive(void); /* an initialisation or an instance holds the process state */
+
+/* ---- dictionary.c ------------------------------------------------------------------------------------------------ */
+
+/* A copy of a text for the caller of the dictionary, who gives it to release_error. Never NULL. */
+ovx_string_t ov_dictionary_error(const char* text, size_t length);
 
 /* ---- The tables -------------------------------------------------------------------------------------------------- */
 

@@ -71,7 +71,7 @@ func (i *instance) describe(answer *scene.Relatives, out *C.ovstage_hierarchy_re
 		size += len(texts[k]) + 1
 	}
 	itemsSize, pathsSize := len(answer.Ends)*C.sizeof_ovstage_hierarchy_item_t, len(texts)*C.sizeof_ovx_string_or_token_t
-	memory := C.malloc(C.size_t(max(itemsSize+pathsSize+size, 1)))
+	memory := C.ov_alloc(C.size_t(itemsSize + pathsSize + size))
 	if memory == nil {
 		return refuse(stage.OutOfMemory, "ovstage_fetch_hierarchy_result: out of memory for %d paths", len(texts))
 	}

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64 /* mmap64, then: a test that lets memory run out tells it from the mmap of Go's runtime */
 #include "ov_block.h"
 
 #include <pthread.h>

@@ -100,8 +100,14 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 	}
 	defer s.mu.Unlock()
 	m, err := s.session(id)
-	if err != nil || m.next == len(m.groups) {
+	if err != nil {
 		return nil, err
+	}
+	for m.next < len(m.groups) && m.groups[m.next].fetched { // after a group was returned
+		m.next++
+	}
+	if m.next == len(m.groups) {
+		return nil, nil
 	}
 	g := &m.groups[m.next]
 	offset, positions, failure := m.place(g)
@@ -125,6 +131,20 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.entry.schema.DType, Array: m.entry.schema.Array,
 		Floor: s.floorOf(a), Generation: generation,
 	}}, nil
+}
+
+// ReturnMap takes back a group that could not be handed on: the session serves it again.
+func (s *Stage) ReturnMap(id MapID, g *MapGroup) {
+	if s.lock() != nil {
+		return
+	}
+	defer s.mu.Unlock()
+	g.Release(s.dict)
+	if m, err := s.session(id); err == nil {
+		k := int(g.Key - m.firstKey)
+		m.groups[k].fetched = false
+		m.next = min(m.next, k)
+	}
 }
 
 // place says where the query lists the prims of a group: from an offset on, or at positions.

@@ -227,6 +227,22 @@ func (s *Stage) FetchRead(id ReadID) (*Group, *Error) {
 	return &r.groups[r.next-1], nil
 }
 
+// ReturnRead takes back a group that could not be handed on: the read serves it again.
+func (s *Stage) ReturnRead(id ReadID, g *Group) {
+	if s.lock() != nil {
+		return
+	}
+	defer s.mu.Unlock()
+	switch r, ok := s.reads[id]; {
+	case !ok:
+		g.Release(s.dict)
+	case g == &r.groups[r.next-1]:
+		r.next--
+	default: // another thread has fetched the next one meanwhile
+		r.groups = append(r.groups, *g)
+	}
+}
+
 // ReleaseRead ends a read; groups that were not fetched go with it.
 func (s *Stage) ReleaseRead(id ReadID) (op uint64, err *Error) {
 	if err := s.lock(); err != nil {

@@ -143,3 +143,53 @@ func TestSealedValuesSurviveShortage(t *testing.T) {
 	f.seal(3)
 	assert.Equal(t, []float3{{1}, {3}}, f.read(all, "p", 3))
 }
+
+// A group that could not be handed on is served again, also where another thread has fetched the next one meanwhile.
+func TestGroupsThatWereReturnedAreServedAgain(t *testing.T) {
+	f := newFixture(t)
+	all := f.query("/a", "/b")
+	names := []pathdict.Token{f.token("p"), f.token("q")}
+	for _, name := range []string{"p", "q"} {
+		f.write(all, name, 1, float3{1}, float3{2})
+	}
+	f.seal(1)
+	fetched := func(read ReadID) *Group {
+		g, err := f.FetchRead(read)
+		require.Nil(t, err)
+		return g
+	}
+
+	read, _, err := f.Read(all, names, Range{End: 1})
+	require.Nil(t, err)
+	first := fetched(read)
+	f.ReturnRead(read, first)
+	assert.Equal(t, first.Attribute, fetched(read).Attribute)
+	second := fetched(read)
+	f.ReturnRead(read, first)
+	last := fetched(read)
+	assert.Equal(t, first.Attribute, last.Attribute)
+	assert.Nil(t, fetched(read))
+	f.ReturnRead(read, last)
+	_, err = f.ReleaseRead(read)
+	require.Nil(t, err)
+	f.ReturnRead(read, second) // the read is gone: so is the group
+
+	id, _, err := f.Map(all, MapDesc{Attribute: f.token("p"), DType: float3Type, Initial: Discard, GroupRows: 1}, 2)
+	require.Nil(t, err)
+	mapped := func() *MapGroup {
+		g, err := f.FetchMap(id)
+		require.Nil(t, err)
+		return g
+	}
+	a, b := mapped(), mapped()
+	f.ReturnMap(id, a)
+	again := mapped()
+	assert.Equal(t, a.Key, again.Key)
+	assert.Nil(t, mapped())
+	f.ReturnMap(id, b)
+	again.Release(f.dict)
+	_, err = f.Unmap(id, true)
+	require.Nil(t, err)
+	f.seal(2)
+	assert.Equal(t, float3{2}, f.read(all, "p", 2)[1], "what was never fetched is not committed")
+}

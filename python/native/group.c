@@ -9,37 +9,26 @@
  */
 #include "native.h"
 
-static Group* fetched(group_kind kind, PyTypeObject* type, Stage* stage, keep held) {
+Group* group_new(group_kind kind, PyTypeObject* type, Stage* stage) {
   Group* self = (Group*)new_object(type);
-  if (!self) {
-    keep_release(&held);
-    return NULL;
-  }
+  if (!self) return NULL;
   self->kind = kind;
-  self->fetched = true;
+  self->claimed = true;
   self->stage = (Stage*)Py_NewRef((PyObject*)stage);
-  self->descriptors = held.descriptors;
-  self->block = held.block;
   return self;
 }
 
-PyObject* group_of_read(Stage* stage, PyTypeObject* type, const ovstage_read_group_t* raw, keep held) {
-  Group* self = fetched(GROUP_READ, type, stage, held);
-  if (self)
-    self->raw.read = *raw;
-  else
-    ovstage_release_group(stage->instance, raw);
-  return (PyObject*)self;
-}
-
-PyObject* group_of_map(Stage* stage, PyTypeObject* type, const ovstage_map_group_t* raw, keep held,
-                       map_session* session) {
-  Group* self = fetched(GROUP_MAP, type, stage, held); /* on failure the session still has it, to commit or abort */
-  if (!self) return NULL;
-  self->raw.map = *raw;
-  self->session = session;
-  session->references++;
-  return (PyObject*)self;
+PyObject* group_fetched(Group* self, keep held, bool answered, ovstage_api_status_t status) {
+  if (answered && status == OVSTAGE_OK) {
+    self->descriptors = held.descriptors;
+    self->block = held.block;
+    self->fetched = true;
+    self->claimed = false;
+    return (PyObject*)self;
+  }
+  Py_DECREF(self);
+  if (!answered) return NULL;
+  return status == OVSTAGE_ERROR_END_OF_ITERATION ? Py_NewRef(Py_None) : raise_library_error(status);
 }
 
 /* ---- Groups that the caller builds ------------------------------------------------------------------------------- */
@@ -103,7 +92,9 @@ static int group_init(PyObject* object, PyObject* args, PyObject* kwargs) {
 
 /* ---- Open or not ------------------------------------------------------------------------------------------------- */
 
-static bool group_ended(const Group* self) { return self->claimed || (self->session && self->session->ended); }
+static bool group_ended(const Group* self) {
+  return self->claimed || (self->session && self->session->ended) || (self->borrows && !self->stage->alive);
+}
 
 bool group_open(Group* self, const char* what) {
   if (native.forked) return raise_forked(what) != NULL;
@@ -393,7 +384,7 @@ static void group_dealloc(PyObject* object) {
       !self->claimed) { /* subclasses warn; the memory is ours to give back */
     WITHOUT_GIL(ovstage_release_group(self->stage->instance, &self->raw.read));
   }
-  if (self->fetched && self->kind == GROUP_READ && self->raw.read.is_delete)
+  if (self->fetched && self->kind == GROUP_READ && self->raw.read.is_delete && !self->borrows)
     free((uint32_t*)(uintptr_t)self->raw.read.prims.index_map); /* its own copy: see keep_prims */
   map_session_release(self->session);
   Py_XDECREF(self->source);

@@ -80,9 +80,9 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
 static ovstage_api_status_t attempt_fetch_map(void* closure, uint64_t timeout) {
   fetch_call* call = closure;
   pthread_mutex_lock(&call->stage->handover);
-  ovstage_api_status_t status = ovstage_fetch_map_next(call->stage->instance, call->handle, timeout, &call->group.map);
+  ovstage_api_status_t status = ovstage_fetch_map_next(call->stage->instance, call->handle, timeout, &call->group->raw.map);
   if (status == OVSTAGE_OK) { /* the descriptors only: a reference to the bytes would be a live view at the commit */
-    call->held.descriptors = call->group.map.data.tensors;
+    call->held.descriptors = call->group->raw.map.data.tensors;
     native.go->tensors_retain(call->held.descriptors);
   }
   pthread_mutex_unlock(&call->stage->handover);
@@ -123,10 +123,13 @@ PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t na
   }
   ovstage_api_status_t status;
   PyObject* answer = NULL;
-  if (wait_in_slices(attempt_fetch_map, &call, timeout, &status)) {
-    answer = status == OVSTAGE_OK ? group_of_map(self, (PyTypeObject*)args[2], &call.group.map, call.held, session)
-             : status == OVSTAGE_ERROR_END_OF_ITERATION ? Py_NewRef(Py_None)
-                                                        : raise_library_error(status);
+  if ((call.group = group_new(GROUP_MAP, (PyTypeObject*)args[2], self))) {
+    bool answered = wait_in_slices(attempt_fetch_map, &call, timeout, &status);
+    answer = group_fetched(call.group, call.held, answered, status);
+  }
+  if (answer == (PyObject*)call.group && answer) {
+    call.group->session = session;
+    session->references++;
   }
   leave_session(self, session);
   return answer;

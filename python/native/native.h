@@ -272,17 +272,6 @@ PyObject* stage_release_group(PyObject* object, PyObject* group);
 PyObject* stage_release_query(PyObject* self, PyObject* query);
 PyObject* stage_release_read(PyObject* self, PyObject* read);
 
-/* What the two fetches have in common. */
-typedef struct {
-  Stage* stage;
-  uint64_t handle;
-  keep held; /* what retains the group's memory */
-  union {
-    ovstage_read_group_t read;
-    ovstage_map_group_t map;
-  } group;
-} fetch_call;
-
 bool check_group_class(PyObject* class);
 
 PyObject* stage_abort(PyObject* object, PyObject* mapping);
@@ -363,6 +352,7 @@ typedef struct {
   PyObject_HEAD group_kind kind;
   bool fetched; /* came out of the library, which knows it; else built by the caller over `source` */
   bool claimed; /* released, or its release is under way */
+  bool borrows; /* there was no memory for an index map of its own: see keep_prims */
   Stage* stage; /* or NULL */
   PyObject* source;
   map_session* session;
@@ -376,10 +366,21 @@ typedef struct {
 
 extern PyType_Spec group_spec;
 
-/* A group that was fetched. Both take `held` over, also on failure. */
-PyObject* group_of_read(Stage* stage, PyTypeObject* type, const ovstage_read_group_t* raw, keep held);
-PyObject* group_of_map(Stage* stage, PyTypeObject* type, const ovstage_map_group_t* raw, keep held,
-                       map_session* session);
+/* A group for what a fetch will bring. It is made before the fetch, since what was fetched is not fetched again; until it
+ * is filled it counts as released. */
+Group* group_new(group_kind kind, PyTypeObject* type, Stage* stage);
+
+/* How that fetch ended: the group, which takes `held` over; None after the last one; NULL with an exception set. */
+PyObject* group_fetched(Group* self, keep held, bool answered, ovstage_api_status_t status);
+
+/* What the two fetches have in common. */
+typedef struct {
+  Stage* stage;
+  uint64_t handle;
+  Group* group;
+  keep held; /* what retains the group's memory */
+} fetch_call;
+
 bool group_claim(Group* self);  /* false with INVALID_HANDLE set if it was claimed before */
 void group_let_go(Group* self); /* after a release: drop what is retained */
 

@@ -198,29 +198,26 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
   return answer;
 }
 
-/* A tombstone has no tensors to retain, with which its index map would stay: it gets a copy, freed with the Group. */
-static ovstage_api_status_t keep_prims(ovstage_instance_t* instance, ovstage_read_group_t* tombstone) {
+/* A tombstone has no tensors to retain, with which its index map would stay: it gets a copy, freed with the Group. False:
+ * there is no memory for one, and the group has its index map for as long as there is the stage. */
+static bool keep_prims(ovstage_read_group_t* tombstone) {
   ovstage_prim_group_t* prims = &tombstone->prims;
-  if (!prims->index_map) return OVSTAGE_OK;
+  if (!prims->index_map) return true;
   size_t size = prims->count * sizeof *prims->index_map;
   uint32_t* copy = malloc(size);
-  if (copy) {
-    prims->index_map = memcpy(copy, prims->index_map, size);
-    return OVSTAGE_OK;
-  }
-  ovstage_release_group(instance, tombstone);
-  return OVSTAGE_ERROR_OUT_OF_MEMORY;
+  if (copy) prims->index_map = memcpy(copy, prims->index_map, size);
+  return copy != NULL;
 }
 
 static ovstage_api_status_t attempt_fetch_read(void* closure, uint64_t timeout) {
   fetch_call* call = closure;
-  ovstage_read_group_t* group = &call->group.read;
+  ovstage_read_group_t* group = &call->group->raw.read;
   pthread_mutex_lock(&call->stage->handover);
   ovstage_api_status_t status = ovstage_fetch_read_next(call->stage->instance, call->handle, timeout, group);
   if (status == OVSTAGE_OK && group->data.tensors)
     call->held = keep_retain(group->data.tensors, native.go->tensors_block(group->data.tensors));
   else if (status == OVSTAGE_OK)
-    status = keep_prims(call->stage->instance, group);
+    call->group->borrows = !keep_prims(group);
   pthread_mutex_unlock(&call->stage->handover);
   return status;
 }
@@ -234,14 +231,12 @@ PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssiz
   uint64_t timeout;
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "read", &call.handle) ||
       !guard_timeout(slots[1], &timeout) || !package_attribute(&class, "ovstage.groups", "ReadGroup") ||
-      !stage_begin(self, "fetch_read_next")) {
+      !stage_begin(self, "fetch_read_next") || !(call.group = group_new(GROUP_READ, (PyTypeObject*)class, self))) {
     return NULL;
   }
   ovstage_api_status_t status;
-  if (!wait_in_slices(attempt_fetch_read, &call, timeout, &status)) return NULL;
-  if (status == OVSTAGE_ERROR_END_OF_ITERATION) return Py_NewRef(Py_None);
-  if (status != OVSTAGE_OK) return raise_library_error(status);
-  return group_of_read(self, (PyTypeObject*)class, &call.group.read, call.held);
+  bool answered = wait_in_slices(attempt_fetch_read, &call, timeout, &status);
+  return group_fetched(call.group, call.held, answered, status);
 }
 
 PyObject* stage_release_read(PyObject* self, PyObject* read) {
