@@ -28,6 +28,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 say() { printf '== %s\n' "$*"; }
+within() { "$here/../within.sh" "$@"; } # a program that hangs shows its stacks
 have() { command -v "$1" >/dev/null; }
 fail() {
   printf 'tests/c/run.sh: %s\n' "$*" >&2
@@ -69,7 +70,7 @@ symbols() {
 
 client() { # NAME COMPILER...
   "${@:2}" "${link[@]}" -o "$work/$1" || fail "the client does not build with ${*:2:2}"
-  "$work/$1" >"$work/$1.txt" || { cat "$work/$1.txt" && fail "the client found faults"; }
+  within 300 "$work/$1" >"$work/$1.txt" || { cat "$work/$1.txt" && fail "the client found faults"; }
   tail -n 1 "$work/$1.txt"
 }
 
@@ -77,7 +78,7 @@ client() { # NAME COMPILER...
 # its goroutines, lies far above everything that malloc and mmap give out: memcheck, which mistakes a change of stack
 # for one that grew or shrank, is told to keep away from there.
 leaks() {
-  valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
+  within 900 valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
     --child-silent-after-fork=yes --ignore-ranges=0xc000000000-0x7fffffffffff --suppressions="$here/valgrind.supp" \
     "$work/client" >"$work/valgrind.txt" 2>"$work/valgrind.log" ||
     { cat "$work/valgrind.txt" "$work/valgrind.log" && fail "valgrind found faults"; }

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from children import run_python
 
 import ovstage
 from ovstage import OrdinalRange
@@ -126,14 +127,6 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     seen: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
     return seen
-
-
-def run_python(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter that sees the same packages as this one."""
-    options.setdefault("env", None)
-    return subprocess.run(
-        [sys.executable, "-u", "-c", program, *arguments], capture_output=True, text=True, timeout=300, **options
-    )
 
 
 @pytest.fixture

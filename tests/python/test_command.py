@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 
 import pytest
+from children import run_child
 
 import ovstage
 from ovstage.command import main, self_test
 
 
 def run(*words, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "ovstage", *words], capture_output=True, text=True, timeout=300, **options
-    )
+    return run_child([sys.executable, "-m", "ovstage", *words], **options)
 
 
 def test_help_without_a_command():
@@ -65,10 +63,8 @@ def test_self_test():
 
 
 def test_self_test_keeps_its_checks_without_assertions(monkeypatch):
-    done = subprocess.run(
-        [sys.executable, "-OO", "-c", "from ovstage.command.self_test import Wrong, _expect\n_expect(0, 'why')"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    program = "from ovstage.command.self_test import Wrong, _expect\n_expect(0, 'why')"
+    done = run_child([sys.executable, "-OO", "-c", program])
     assert "Wrong: why" in done.stderr
 
 
@@ -119,5 +115,5 @@ def test_bench_without_numpy(monkeypatch, capsys):
 def test_works_anywhere(tmp_path, program):
     """Not the folder it runs in, but where the package is installed counts."""
     (tmp_path / "command").mkdir()
-    done = subprocess.run([sys.executable, *program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = run_child([sys.executable, *program], cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

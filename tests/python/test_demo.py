@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from children import run_child
 
 MAIN = Path(__file__).resolve().parents[2] / "examples" / "python" / "scene_loop" / "main.py"
 NEEDS = {"numpy": "numpy", "pxr": "usd-core", "warp": "warp-lang", "rich": "rich", "matplotlib": "matplotlib"}
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.joi
 
 def demo(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(MAIN), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return run_child(command)
 
 
 def has_newton() -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from children import run_child
 
 import ovstage
 
@@ -27,7 +27,7 @@ def run(*argv: str | Path, **options: Any) -> str:
     """The standard output of a command, which must succeed. It does not see what this Python was told to see."""
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     options.setdefault("env", env)
-    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, timeout=600, **options)
+    done = run_child(argv, limit=400, **options)
     assert done.returncode == 0, f"{argv}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

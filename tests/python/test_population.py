@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from children import run_python
 
 import ovstage
 from ovstage import AttributeSemantic, ErrorCode, OrdinalRange, OvstageError, PathDictionary, Stage
@@ -310,8 +309,8 @@ def test_usd_stays_off_the_terminal(tmp_path: Path) -> None:
         "stage = Stage(); print(*open_usd(stage, sys.argv[1]).warnings)\n"
         "try: open_usd(stage, 'absent.usda')\nexcept OvstageError: pass\n"
     )
-    child = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
-    assert child.stderr == ""
+    child = run_python(program, str(path))
+    assert (child.returncode, child.stderr) == (0, "")
     assert "absent.usda" in child.stdout
     assert "0x" not in child.stdout
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from children import run_python
 
 from ovstage import Stage
 
@@ -152,7 +151,7 @@ def test_an_error_that_is_kept_keeps_no_scene(stage: Stage, scene: Path) -> None
 
 @pytest.mark.slow
 def test_many_stages_open_one_file_that_keeps_changing(scene: Path) -> None:
-    child = subprocess.run([sys.executable, "-c", CROWD, str(scene)], capture_output=True, text=True)
+    child = run_python(CROWD, str(scene))
     assert (child.returncode, child.stdout.strip()) == (0, "450"), child.stderr
 
 

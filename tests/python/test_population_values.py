@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from children import run_python
 
 from ovstage import AttributeSemantic, PathDictionary, PopulationDomain, Stage
 from ovstage.columns import Column
@@ -323,9 +322,8 @@ def test_registered_schemas_give_their_fallbacks(tmp_path: Path) -> None:
     )
     late = tmp_path / "late"
     late.mkdir()
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(plugin), str(scene), str(late)], capture_output=True, text=True, check=True
-    )
+    ran = run_python(program, str(plugin), str(scene), str(late))
+    assert ran.returncode == 0, ran.stderr
     skipped, value, *refusals = ran.stdout.splitlines()
     assert (skipped, value) == ("[]", "1.5")
     assert "no readable plugin descriptor" in refusals[0]
@@ -344,7 +342,6 @@ def test_schemas_that_come_too_late_are_refused(tmp_path: Path) -> None:
         "try: register_usd_schemas(sys.argv[2])\n"
         "except OvstageError as error: print(error.code, error.message)\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(scene), str(tmp_path)], capture_output=True, text=True, check=True
-    )
+    ran = run_python(program, str(scene), str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
     assert "came too late for lateOne" in ran.stdout

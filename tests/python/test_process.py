@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from children import run_child
 
 import ovstage
 
@@ -20,7 +21,7 @@ PACKAGE = Path(ovstage.__file__).parent
 
 
 def run(*argv, executable=sys.executable, **options):
-    return subprocess.run(argv, executable=executable, capture_output=True, text=True, timeout=300, **options)
+    return run_child(argv, executable=executable, **options)
 
 
 def clean(done, stdout="done\n"):
@@ -206,7 +207,7 @@ ticks(10)
 print("done", flush=True)
 faulthandler.{fault}()
 """
-    done = fresh_python(program)
+    done = fresh_python(program, env={**os.environ, "PYTHONFAULTHANDLER": ""})
     assert done.stdout == "done\n"
     assert done.returncode == -(signal.SIGSEGV if fault == "_sigsegv" else signal.SIGABRT)
     assert ("Fatal Python error" in done.stderr) == (when != "never")

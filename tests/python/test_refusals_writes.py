@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import run_python
+from children import run_python
 from refusals import Row, Scene, axes, check, names_of, tensor
 
 import ovstage
