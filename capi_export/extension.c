@@ -168,6 +168,32 @@ static ovstage_enqueue_result_t refresh_query(ovstage_instance_t* instance, ovst
   return ov_accept(instance->context, symbol, ovgoRefreshQuery(instance->context, handle));
 }
 
+static ovstage_api_status_t query_count(ovstage_instance_t* instance, ovstage_query_handle_t handle, size_t* out) {
+  const char* symbol = "query_count";
+  if (out != NULL) *out = 0;
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  status = out != NULL ? ovgoQueryCount(instance->context, handle, out) : ov_null("out");
+  return ov_leave(instance->context, symbol, status);
+}
+
+static ovstage_api_status_t query_where(ovstage_instance_t* instance, ovstage_query_handle_t handle,
+                                        const uint64_t* mask, size_t count, ovstage_query_handle_t* out) {
+  const char* symbol = "query_where";
+  if (out != NULL) *out = OVSTAGE_INVALID_QUERY_HANDLE;
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  if (out == NULL)
+    status = ov_null("out");
+  else if (mask == NULL && count > 0)
+    status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "mask is NULL with count %zu", count);
+  else if (count > OV_MOST_ENTRIES)
+    status = ov_too_many("count", count);
+  else
+    status = ovgoQueryWhere(instance->context, handle, count > 0 ? (uint64_t*)mask : NULL, count, out);
+  return ov_leave(instance->context, symbol, status);
+}
+
 /* ---- Publication ------------------------------------------------------------------------------------------------- */
 
 /* What one structure of a list points at: "deletes"[at] at every "attribute", "batches"[at] at every "write". */
@@ -284,4 +310,6 @@ const ovstage_go_v1_t ov_extension = {
     .query = query,
     .refresh_query = refresh_query,
     .publish = publish,
+    .query_count = query_count,
+    .query_where = query_where,
 };

@@ -164,6 +164,29 @@ func ovgoQueryPaths(
 	return fail(err)
 }
 
+//export ovgoQueryCount
+func ovgoQueryCount(
+	c *C.ovstage_context_t, query C.ovstage_query_handle_t, out *C.size_t,
+) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("query_count", &status)
+	count, err := i.stage.QueryCount(stage.QueryID(query))
+	*out = C.size_t(count)
+	return fail(err)
+}
+
+//export ovgoQueryWhere
+func ovgoQueryWhere(
+	c *C.ovstage_context_t, query C.ovstage_query_handle_t, mask *C.uint64_t, count C.size_t, out *C.ovstage_query_handle_t,
+) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("query_where", &status)
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(mask)), (int(count)+63)/64)
+	id, err := i.stage.QueryWhere(stage.QueryID(query), words, int(count))
+	*out = C.ovstage_query_handle_t(id)
+	return fail(err)
+}
+
 //export ovgoReleaseQuery
 func ovgoReleaseQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (result C.ovstage_enqueue_result_t) {
 	i := of(c)

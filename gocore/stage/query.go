@@ -23,6 +23,44 @@ func (s *Stage) QueryPaths(list pathdict.ListHandle) (QueryID, *Error) {
 	return id, nil
 }
 
+// QueryCount returns the number of prims that a query lists.
+func (s *Stage) QueryCount(id QueryID) (int, *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	q, err := s.query(id)
+	if err != nil {
+		return 0, err
+	}
+	return q.Prims.Len(), nil
+}
+
+// QueryWhere returns a query over the prims of another whose bit is set, in its order. The mask is for count prims, which
+// must be those of the query. Equal masks make equal lists, so that what was worked out for one is there for the next.
+func (s *Stage) QueryWhere(id QueryID, mask []uint64, count int) (QueryID, *Error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	q, err := s.query(id)
+	if err != nil {
+		return 0, err
+	}
+	if count != q.Prims.Len() {
+		return 0, errorf(InvalidArgument, "mask is for %d prims, but the query lists %d; pass a bit for each of them", count, q.Prims.Len())
+	}
+	chosen := selected(mask, count)
+	for i, at := range chosen {
+		chosen[i] = q.Prims.Indices()[at]
+	}
+	of := query.Query{Scope: q.Scope}
+	of.Select(s.dict, chosen)
+	id = QueryID(s.nextID())
+	s.queries[id] = of
+	return id, nil
+}
+
 // QueryResult returns the attributes that at least one listed prim carries, by name token, and the number of listed
 // prims.
 func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int, err *Error) {

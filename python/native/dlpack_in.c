@@ -32,11 +32,7 @@ void import_close(import* self) {
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------ */
 
-enum { DEVICE_UNKNOWN = 0, DEVICE_FAILED = -1 };
-
-/* What `object` says of its device: a DLDeviceType, DEVICE_UNKNOWN if it says nothing, DEVICE_FAILED with an exception
- * if it cannot say. */
-static long stated_device(PyObject* object) {
+long stated_device(PyObject* object) {
   PyObject* ask = PyObject_GetAttr(object, native.name.dlpack_device);
   if (!ask) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return DEVICE_FAILED;
@@ -54,8 +50,8 @@ static long stated_device(PyObject* object) {
   return PyErr_Occurred() ? DEVICE_FAILED : type;
 }
 
-/* Memory that the CPU can read. Some producers file pinned memory under the CPU in one place and not in the other. */
-static bool on_host(long device) {
+/* Some producers file pinned memory under the CPU in one place and not in the other. */
+bool on_host(long device) {
   return device == kDLCPU || device == kDLCUDAHost || device == kDLROCMHost || device == kDLCUDAManaged;
 }
 
@@ -135,6 +131,7 @@ static bool check_tensor(const DLTensor* t, long stated, const char* where) {
 
 bool import_open(import* out, PyObject* object, PyObject* stream, const char* where) {
   memset(out, 0, sizeof *out);
+  if (!check_unmasked(object, where)) return false;
   long stated = stated_device(object);
   PyObject* capsule = stated == DEVICE_FAILED ? NULL : capsule_of(object, stream, stated, where);
   if (!capsule) return false;

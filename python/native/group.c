@@ -216,15 +216,8 @@ static PyObject* group_raw(PyObject* object, PyObject* unused) {
 
 /* An index in 0 .. count - 1; negative ones are no counting from the end here. */
 static bool guard_index(PyObject* value, const char* name, uint64_t count, const char* what, uint32_t* out) {
-  PyObject* number = PyNumber_Index(value);
-  if (!number) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
-    PyErr_Clear();
-    PyObject* text = shown(value);
-    if (text) PyErr_Format(PyExc_TypeError, "%s must be an int, got %U", name, text);
-    Py_XDECREF(text);
-    return false;
-  }
+  PyObject* number = guard_int(value, name, "an int");
+  if (!number) return false;
   int overflow;
   long long index = PyLong_AsLongLongAndOverflow(number, &overflow);
   bool inside = !overflow && index >= 0 && (uint64_t)index < count;

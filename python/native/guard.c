@@ -6,11 +6,12 @@
 
 /* ---- One number -------------------------------------------------------------------------------------------------- */
 
-/* A Python int, or NULL with a TypeError. `expected` completes "<name> must be ...". */
-static PyObject* as_int(PyObject* value, const char* name, const char* expected) {
-  if (PyLong_Check(value)) return Py_NewRef(value);
-  PyObject* number = PyNumber_Index(value);
-  if (number || !PyErr_ExceptionMatches(PyExc_TypeError)) return number;
+PyObject* guard_int(PyObject* value, const char* name, const char* expected) {
+  if (PyLong_CheckExact(value)) return Py_NewRef(value);
+  int truth = is_truth(value);
+  if (truth < 0 || !check_unmasked(value, name)) return NULL;
+  PyObject* number = truth ? NULL : PyNumber_Index(value);
+  if (number || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError))) return number;
   PyErr_Clear();
   PyObject* text = shown(value);
   if (text) PyErr_Format(PyExc_TypeError, "%s must be %s, got %U", name, expected, text);
@@ -23,8 +24,7 @@ static bool refuse_range(PyObject* number, const char* name, const char* wanted)
   return false;
 }
 
-/* 0 .. 2**bits - 1 */
-static bool unsigned_value(PyObject* number, const char* name, int bits, uint64_t* out) {
+bool unsigned_value(PyObject* number, const char* name, int bits, uint64_t* out) {
   int overflow;
   long long small = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (small == -1 && !overflow && PyErr_Occurred()) return false;
@@ -53,7 +53,7 @@ static bool signed_value(PyObject* number, const char* name, int bits, int64_t* 
 }
 
 bool guard_uint64(PyObject* value, const char* name, uint64_t* out) {
-  PyObject* number = as_int(value, name, "an int");
+  PyObject* number = guard_int(value, name, "an int");
   bool fits = number && unsigned_value(number, name, 64, out);
   Py_XDECREF(number);
   return fits;
@@ -61,7 +61,7 @@ bool guard_uint64(PyObject* value, const char* name, uint64_t* out) {
 
 bool guard_uint32(PyObject* value, const char* name, uint32_t* out) {
   uint64_t wide = 0;
-  PyObject* number = as_int(value, name, "an int");
+  PyObject* number = guard_int(value, name, "an int");
   bool fits = number && unsigned_value(number, name, 32, &wide);
   Py_XDECREF(number);
   *out = (uint32_t)wide;
@@ -69,7 +69,7 @@ bool guard_uint32(PyObject* value, const char* name, uint32_t* out) {
 }
 
 bool guard_int64(PyObject* value, const char* name, int64_t* out) {
-  PyObject* number = as_int(value, name, "an int");
+  PyObject* number = guard_int(value, name, "an int");
   bool fits = number && signed_value(number, name, 64, out);
   Py_XDECREF(number);
   return fits;
@@ -77,7 +77,7 @@ bool guard_int64(PyObject* value, const char* name, int64_t* out) {
 
 bool guard_int32(PyObject* value, const char* name, int32_t* out) {
   int64_t wide = 0;
-  PyObject* number = as_int(value, name, "an int");
+  PyObject* number = guard_int(value, name, "an int");
   bool fits = number && signed_value(number, name, 32, &wide);
   Py_XDECREF(number);
   *out = (int32_t)wide;
@@ -87,7 +87,7 @@ bool guard_int32(PyObject* value, const char* name, int32_t* out) {
 bool guard_timeout(PyObject* value, uint64_t* out) {
   *out = OVSTAGE_TIMEOUT_INFINITE;
   if (!value) return true;
-  PyObject* number = as_int(value, "timeout", "an int, a number of nanoseconds");
+  PyObject* number = guard_int(value, "timeout", "an int, a number of nanoseconds");
   if (!number) return false;
   int overflow;
   long long small = PyLong_AsLongLongAndOverflow(number, &overflow);
@@ -150,7 +150,7 @@ bool guard_string(PyObject* value, const char* name, ovx_string_t* out) {
 bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* out) {
   *out = (ovx_string_or_token_t){0};
   if (PyUnicode_Check(value)) return guard_string(value, name, &out->string);
-  PyObject* number = as_int(value, name, "an int (a token) or a str (a name)");
+  PyObject* number = guard_int(value, name, "an int (a token) or a str (a name)");
   bool fits = number && unsigned_value(number, name, 64, &out->token);
   Py_XDECREF(number);
   return fits;
@@ -158,7 +158,7 @@ bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* o
 
 /* A member of an enum whose values are 0 .. highest. */
 static bool guard_member(PyObject* value, const char* name, const char* members, int highest, int* out) {
-  PyObject* number = as_int(value, name, "an int");
+  PyObject* number = guard_int(value, name, "an int");
   if (!number) return false;
   int overflow;
   long long member = PyLong_AsLongLongAndOverflow(number, &overflow);
@@ -185,10 +185,82 @@ bool guard_scope(PyObject* value, ovstage_scope_t* out) {
   return declared;
 }
 
+/* ---- Masked arrays ----------------------------------------------------------------------------------------------- */
+
+/* numpy.ma.MaskedArray; NULL: an exception, or without one where nobody has imported it, so that there can be none. */
+static PyObject* masked_class(void) {
+  static PyObject* class;
+  if (class) return class;
+  PyObject* name = PyUnicode_InternFromString("numpy.ma");
+  PyObject* module = name ? PyImport_GetModule(name) : NULL;
+  Py_XDECREF(name);
+  if (module) class = PyObject_GetAttrString(module, "MaskedArray");
+  Py_XDECREF(module);
+  return class;
+}
+
+static int hides_own_elements(PyObject* array) {
+  static PyObject* is_masked;
+  PyObject* ask = package_attribute(&is_masked, "numpy.ma", "is_masked");
+  PyObject* answer = ask ? PyObject_CallFunctionObjArgs(ask, array, NULL) : NULL;
+  int hidden = answer ? PyObject_IsTrue(answer) : -1;
+  Py_XDECREF(answer);
+  return hidden;
+}
+
+static int hides_elements_of_items(PyObject* list) {
+  PyObject* tuple = PySequence_Tuple(list);
+  if (!tuple || Py_EnterRecursiveCall(" in a list of tensors")) {
+    Py_XDECREF(tuple);
+    return -1;
+  }
+  int hidden = 0;
+  for (Py_ssize_t i = 0; hidden == 0 && i < PyTuple_Size(tuple); i++) hidden = hides_elements(PyTuple_GetItem(tuple, i));
+  Py_LeaveRecursiveCall();
+  Py_DECREF(tuple);
+  return hidden;
+}
+
+int hides_elements(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  if (PyList_Check(value) || PyTuple_Check(value)) return hides_elements_of_items(value);
+  if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) return 0; /* as nearly always: masked arrays are written in Python */
+  PyObject* class = masked_class();
+  if (!class) return PyErr_Occurred() ? -1 : 0;
+  return PyType_IsSubtype(type, (PyTypeObject*)class) ? hides_own_elements(value) : 0;
+}
+
+bool refuse_hidden(const char* name) {
+  PyErr_Format(PyExc_ValueError,
+               "%s is a masked array (numpy.ma) that hides elements, which nothing here could keep hidden: pass "
+               "array.filled(value), or, to leave prims of a write alone, array.data with mask=", name);
+  return false;
+}
+
+bool check_unmasked(PyObject* value, const char* name) {
+  int hidden = hides_elements(value);
+  return hidden == 0 || (hidden > 0 && refuse_hidden(name));
+}
+
 /* ---- Lists ------------------------------------------------------------------------------------------------------- */
 
-static bool is_text(PyObject* values) {
+bool is_text(PyObject* values) {
   return PyUnicode_Check(values) || PyBytes_Check(values) || PyByteArray_Check(values);
+}
+
+bool check_order(PyObject* values, const char* name, const char* expected) {
+  static PyObject* class;
+  if (PyList_Check(values) || PyTuple_Check(values)) return true;
+  int unordered = PyAnySet_Check(values) || PyDict_Check(values);
+  if (!unordered && package_attribute(&class, "collections.abc", "Mapping"))
+    unordered = PyObject_IsInstance(values, class);
+  else if (!unordered)
+    return false;
+  if (unordered <= 0) return unordered == 0;
+  PyObject* text = shown(values);
+  if (text) PyErr_Format(PyExc_TypeError, "%s must be %s, got %U, which has no order", name, expected, text);
+  Py_XDECREF(text);
+  return false;
 }
 
 PyObject* guard_sequence(PyObject* values, const char* name, const char* expected) {
@@ -197,6 +269,7 @@ PyObject* guard_sequence(PyObject* values, const char* name, const char* expecte
                  values);
     return NULL;
   }
+  if (!check_order(values, name, expected)) return NULL;
   PyObject* tuple = PySequence_Tuple(values);
   if (tuple || !PyErr_ExceptionMatches(PyExc_TypeError)) return tuple;
   PyErr_Clear();
@@ -204,167 +277,6 @@ PyObject* guard_sequence(PyObject* values, const char* name, const char* expecte
   if (text) PyErr_Format(PyExc_TypeError, "%s must be %s, got %U", name, expected, text);
   Py_XDECREF(text);
   return NULL;
-}
-
-/* ---- Lists of numbers -------------------------------------------------------------------------------------------- */
-
-/* One element of an integer buffer, of 1 to 8 bytes, as it reads in its own type. */
-static bool buffer_entry(const char* at, Py_ssize_t size, bool is_signed, uint64_t* bits, bool* negative) {
-  int64_t s = 0;
-  uint64_t u = 0;
-  switch (size) {
-    case 1:
-      s = *(const int8_t*)at, u = *(const uint8_t*)at;
-      break;
-    case 2: {
-      int16_t v;
-      memcpy(&v, at, 2);
-      s = v, u = (uint16_t)v;
-      break;
-    }
-    case 4: {
-      int32_t v;
-      memcpy(&v, at, 4);
-      s = v, u = (uint32_t)v;
-      break;
-    }
-    case 8: {
-      int64_t v;
-      memcpy(&v, at, 8);
-      s = v, u = (uint64_t)v;
-      break;
-    }
-    default:
-      return false;
-  }
-  *negative = is_signed && s < 0;
-  *bits = is_signed ? (uint64_t)s : u;
-  return true;
-}
-
-static bool refuse_entries(PyObject* values, const char* name, const char* entries, const char* found) {
-  PyObject* text = found ? PyUnicode_FromString(found) : shown(values);
-  if (text)
-    PyErr_Format(PyExc_TypeError, "%s%s must be ints (a list or a 1-D integer array of them), got %U", name, entries,
-                 text);
-  Py_XDECREF(text);
-  return false;
-}
-
-/* From a buffer: a view where the element type is the wanted one, else a checked copy. */
-static bool words_of_buffer(words* out, PyObject* values, const char* name, const char* entries, int bits) {
-  const Py_buffer* view = &out->view;
-  const char* format = view->format ? view->format : "B";
-  if (strchr("@=<", *format) && *format) format++; /* little-endian is native on every machine this is built for */
-  bool is_unsigned = *format && strchr("BHILQN", *format), is_signed = *format && strchr("bhilqn", *format);
-  bool native_order = view->itemsize == 1 || !(view->format && strchr(">!", *view->format));
-  if (view->ndim != 1 || format[0] == 0 || format[1] != 0 || !native_order || !(is_unsigned || is_signed)) {
-    return refuse_entries(values, name, entries, NULL);
-  }
-  Py_ssize_t count = view->shape[0], stride = view->strides ? view->strides[0] : view->itemsize;
-  out->count = (size_t)count;
-  bool fits = is_unsigned && view->itemsize * 8 == bits && (uintptr_t)view->buf % (size_t)view->itemsize == 0;
-  if (fits && (stride == view->itemsize || count <= 1)) {
-    out->data = view->buf;
-    return true;
-  }
-  uint32_t* narrow = NULL;
-  uint64_t* wide = NULL;
-  out->data = out->copy = malloc((size_t)(count ? count : 1) * (size_t)bits / 8);
-  if (!out->copy) return PyErr_NoMemory() != NULL;
-  if (bits == 32)
-    narrow = out->copy;
-  else
-    wide = out->copy;
-  const char* at = view->buf;
-  for (Py_ssize_t i = 0; i < count; i++, at += stride) {
-    uint64_t entry;
-    bool negative;
-    if (!buffer_entry(at, view->itemsize, is_signed, &entry, &negative))
-      return refuse_entries(values, name, entries, NULL);
-    if (negative) {
-      PyErr_Format(PyExc_ValueError, "%s%s must be non-negative, got %lld at position %zd", name, entries,
-                   (long long)entry, i);
-      return false;
-    }
-    if (bits == 32 && entry >> 32) {
-      PyErr_Format(PyExc_ValueError, "%s%s must fit in uint32, got %llu at position %zd", name, entries,
-                   (unsigned long long)entry, i);
-      return false;
-    }
-    if (narrow)
-      narrow[i] = (uint32_t)entry;
-    else
-      wide[i] = entry;
-  }
-  return true;
-}
-
-static bool words_of_iterable(words* out, PyObject* values, const char* name, const char* entries, int bits) {
-  PyObject* tuple = PySequence_Tuple(values);
-  if (!tuple) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
-    PyErr_Clear();
-    return refuse_entries(values, name, entries, NULL);
-  }
-  Py_ssize_t count = PyTuple_Size(tuple);
-  out->count = (size_t)count;
-  out->data = out->copy = malloc((size_t)(count ? count : 1) * (size_t)bits / 8);
-  bool good = out->copy != NULL;
-  if (!good) PyErr_NoMemory();
-  for (Py_ssize_t i = 0; good && i < count; i++) {
-    PyObject *item = PyTuple_GetItem(tuple, i), *number = NULL;
-    uint64_t entry = 0;
-    if (PyLong_Check(item)) {
-      number = Py_NewRef(item);
-    } else if (!(number = PyNumber_Index(item)) && PyErr_ExceptionMatches(PyExc_TypeError)) {
-      PyErr_Clear();
-      PyObject* text = shown(item);
-      if (text) PyErr_Format(PyExc_TypeError, "%s%s must be ints (got %U at position %zd)", name, entries, text, i);
-      Py_XDECREF(text);
-    }
-    good = number && unsigned_value(number, name, bits, &entry);
-    if (number && !good) { /* to say which one it is would take longer than all else, so it is said only now */
-      char place[96];
-      PyOS_snprintf(place, sizeof place, "%s[%zd]", name, i);
-      PyErr_Clear();
-      unsigned_value(number, place, bits, &entry);
-    }
-    Py_XDECREF(number);
-    if (bits == 32)
-      ((uint32_t*)out->copy)[i] = (uint32_t)entry;
-    else
-      ((uint64_t*)out->copy)[i] = entry;
-  }
-  Py_DECREF(tuple);
-  return good;
-}
-
-bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits) {
-  memset(out, 0, sizeof *out);
-  bool good;
-  if (is_text(values)) {
-    good = refuse_entries(values, name, entries, NULL);
-  } else if (!PyList_Check(values) && !PyTuple_Check(values) && PyObject_CheckBuffer(values)) {
-    if (PyObject_GetBuffer(values, &out->view, PyBUF_RECORDS_RO) == 0) {
-      good = words_of_buffer(out, values, name, entries, bits);
-    } else {
-      PyErr_Clear(); /* not every array can say its dtype this way; its elements still can be asked */
-      out->view.obj = NULL;
-      good = words_of_iterable(out, values, name, entries, bits);
-    }
-  } else {
-    good = words_of_iterable(out, values, name, entries, bits);
-  }
-  if (!good) words_close(out);
-  return good;
-}
-
-void words_close(words* list) {
-  free(list->copy);
-  if (list->view.obj) PyBuffer_Release(&list->view);
-  list->copy = NULL;
-  list->view.obj = NULL;
 }
 
 /* ---- Lists of strings -------------------------------------------------------------------------------------------- */

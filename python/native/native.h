@@ -111,23 +111,23 @@ bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out); /* NULL = UPSER
 bool guard_scope(PyObject* value, ovstage_scope_t* out);         /* NULL = ALL */
 bool guard_string(PyObject* value, const char* name, ovx_string_t* out); /* borrows the bytes */
 
+/* A Python int, or NULL with a TypeError. `expected` completes "<name> must be ...". Truth values are no numbers. */
+PyObject* guard_int(PyObject* value, const char* name, const char* expected);
+bool unsigned_value(PyObject* number, const char* name, int bits, uint64_t* out); /* 0 .. 2**bits - 1 */
+
+/* Whether a masked array of numpy.ma hides an element, in `value` or in a list that it is; -1: an exception. */
+int hides_elements(PyObject* value);
+bool refuse_hidden(const char* name);                       /* false, always */
+bool check_unmasked(PyObject* value, const char* name); /* false with an exception set */
+
+bool is_text(PyObject* values); /* str, bytes or bytearray */
+
+/* Refuse sets and mappings where a list is meant: `expected` completes "<name> must be ...". */
+bool check_order(PyObject* values, const char* name, const char* expected);
+
 /* A tuple of what a list holds: a new reference, which no other code changes. `expected` completes "<name> must be ...";
  * a single str or bytes is refused, though it could be iterated. NULL: an exception. */
 PyObject* guard_sequence(PyObject* values, const char* name, const char* expected);
-
-/*
- * A list of numbers in an argument: a view into the caller's buffer where its type is the wanted one, else a copy.
- * All zero is a valid empty one. words_close may be called twice.
- */
-typedef struct {
-  const void* data; /* uint32_t or uint64_t, as asked */
-  size_t count;
-  void* copy;
-  Py_buffer view; /* view.obj == NULL: none */
-} words;
-
-bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits);
-void words_close(words* list);
 
 /* A list of str in an argument. The tuple keeps the bytes alive while the GIL is released. */
 typedef struct {
@@ -476,6 +476,37 @@ void import_close(import* self); /* calls the deleter, once; keeps a pending exc
 const DLTensor* import_tensor(const import* self);
 PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
+/* What an object says of its device: a DLDeviceType, DEVICE_UNKNOWN if it says nothing, DEVICE_FAILED with an exception
+ * if it cannot say. */
+enum { DEVICE_UNKNOWN = 0, DEVICE_FAILED = -1 };
+long stated_device(PyObject* object);
+bool on_host(long device); /* memory that the CPU can read */
+
+/* ---- words.c: lists of numbers and of truth values --------------------------------------------------------------- */
+
+/*
+ * A list in an argument: a view into the caller's array where its type is the wanted one, else a copy. All zero is a
+ * valid empty one. words_close may be called twice.
+ */
+typedef struct {
+  const void* data; /* uint32_t or uint64_t, as asked */
+  size_t count;
+  void* copy;
+  Py_buffer view; /* view.obj == NULL: none */
+  import tensor;  /* all zero: none */
+} words;
+
+/* `name` and `entries` begin the messages: "index_map", " entries". */
+bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits);
+void words_close(words* list);
+
+/* The argument `mask`: words of 64 bits, or truth values, which are packed into them; `truths` tells how many they are,
+ * and is -1 for words. */
+bool mask_open(words* out, PyObject* values, Py_ssize_t* truths);
+
+/* Whether a value is a bool of Python, NumPy or a tensor library; -1: an exception. */
+int is_truth(PyObject* value);
+
 /* ---- park.c ------------------------------------------------------------------------------------------------------ */
 
 /* Python references of something that foreign code may delete anywhere. The node is part of a malloc'd block that
@@ -538,6 +569,7 @@ typedef struct {
   ovstage_attribute_write_t write; /* what the engine gets */
   PyObject* attribute;             /* keeps the bytes of a name */
   words index_map, mask;
+  size_t whole; /* truth values of a mask without a count: so many prims must the query have; 0: not asked */
   size_t count;
   DLTensor* tensors; /* what stays the caller's ... */
   source* sources;
@@ -557,6 +589,9 @@ typedef struct {
 /* All checks of one entry, in the order in which they are promised. The payload must be all zero, and is to be closed
  * also after a failure. */
 bool payload_open(payload* self, const write_arguments* args);
+
+/* What can only be asked once the query is known. */
+bool payload_check_query(const payload* self, Stage* stage, uint64_t query);
 void payload_close(payload* self);
 
 /* ---- log.c ------------------------------------------------------------------------------------------------------- */

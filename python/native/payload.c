@@ -107,49 +107,101 @@ static bool fold_tensors(payload* self, PyObject* given_lanes, bool several) {
   return true;
 }
 
-/* How many logical elements, and which: count, index_map and mask judge each other. */
-static bool open_selection(payload* self, const write_arguments* args, bool has_count, uint32_t count) {
+/* Where a prim's value comes from. */
+static bool open_index_map(payload* self, PyObject* given_map, bool has_count) {
   ovstage_write_data_t* data = &self->write.data;
-  data->count = count;
-  if (given(args->index_map)) {
-    if (!words_open(&self->index_map, args->index_map, "index_map", " entries", 32)) return false;
-    size_t entries = self->index_map.count;
-    if (!has_count && entries <= UINT32_MAX) data->count = (uint32_t)entries;
-    if (entries == 0 || data->count == 0) {
-      PyErr_Format(PyExc_ValueError, "count must be non-zero when index_map is supplied, got %s",
-                   entries == 0 ? "an index_map without entries" : "count=0");
-      return false;
-    }
-    if (data->count > entries) {
-      PyErr_Format(PyExc_ValueError,
-                   "index_map must have one entry per logical element: count is %u, index_map has %zu entries",
-                   data->count, entries);
-      return false;
-    }
-    data->index_map = self->index_map.data;
-  } else if (given(args->mask)) {
-    if (!words_open(&self->mask, args->mask, "mask", " words", 64)) return false;
-    if (!has_count) {
-      PyErr_SetString(PyExc_ValueError,
-                      "count is required when mask is supplied: a mask does not say how many elements it is for");
-      return false;
-    }
-    if (count == 0) {
-      PyErr_SetString(PyExc_ValueError, "count must be non-zero when mask is supplied, got count=0");
-      return false;
-    }
-    if (((uint64_t)count + 63) / 64 > self->mask.count) {
-      PyErr_Format(PyExc_ValueError,
-                   "mask must have one bit per logical element: count is %u, which takes %llu words, mask has %zu",
-                   count, ((unsigned long long)count + 63) / 64, self->mask.count);
-      return false;
-    }
-    data->mask = self->mask.data;
-  } else if (has_count && count == 0) {
-    PyErr_SetString(PyExc_ValueError, "count must be non-zero, got count=0; omit it to write every prim of the query");
+  if (!words_open(&self->index_map, given_map, "index_map", " entries", 32)) return false;
+  size_t entries = self->index_map.count;
+  if (!has_count && entries <= UINT32_MAX) data->count = (uint32_t)entries;
+  if (entries == 0 || data->count == 0) {
+    PyErr_Format(PyExc_ValueError, "count must be non-zero when index_map is supplied, got %s",
+                 entries == 0 ? "an index_map without entries" : "count=0");
     return false;
   }
+  if (data->count > entries) {
+    PyErr_Format(PyExc_ValueError,
+                 "index_map must have one entry per logical element: count is %u, index_map has %zu entries",
+                 data->count, entries);
+    return false;
+  }
+  data->index_map = self->index_map.data;
   return true;
+}
+
+/* Truth values say how many prims they are for. */
+static bool judge_truths(payload* self, Py_ssize_t truths, bool has_count) {
+  ovstage_write_data_t* data = &self->write.data;
+  if (has_count && data->count != (uint64_t)truths) {
+    PyErr_Format(PyExc_ValueError,
+                 "mask must have one truth value per logical element: count is %u, mask has %zd; leave count out for "
+                 "all prims of the query",
+                 data->count, truths);
+    return false;
+  }
+  if (truths > UINT32_MAX) {
+    PyErr_Format(PyExc_ValueError, "mask must have at most %u truth values, got %zd", UINT32_MAX, truths);
+    return false;
+  }
+  data->count = (uint32_t)truths;
+  self->whole = has_count ? 0 : (size_t)truths;
+  return true;
+}
+
+#define TRUTH_VALUES "for one truth value per prim pass dtype bool, such as numpy.asarray(mask, dtype=bool)"
+
+/* Words do not; as many as there are prims are no words, but numbers that were meant as truth values. */
+static bool judge_words(const payload* self, bool has_count) {
+  uint32_t count = self->write.data.count;
+  size_t wanted = ((size_t)count + 63) / 64;
+  if (!has_count) {
+    PyErr_SetString(PyExc_ValueError,
+                    "count is required when mask is supplied as words of 64 bits, which do not say how many prims they "
+                    "are for; " TRUTH_VALUES);
+    return false;
+  }
+  if (wanted == self->mask.count) return true;
+  PyErr_Format(PyExc_ValueError,
+               "mask must have one bit per logical element, in words of 64 bits: expected %zu for count=%u, got %zu; "
+               TRUTH_VALUES,
+               wanted, count, self->mask.count);
+  return false;
+}
+
+/* Which prims get a value. */
+static bool open_mask(payload* self, PyObject* given_mask, bool has_count) {
+  Py_ssize_t truths;
+  if (!mask_open(&self->mask, given_mask, &truths)) return false;
+  if ((has_count && self->write.data.count == 0) || truths == 0) {
+    PyErr_Format(PyExc_ValueError, "count must be non-zero when mask is supplied, got %s",
+                 truths == 0 ? "a mask of no prims" : "count=0");
+    return false;
+  }
+  if (truths < 0 ? !judge_words(self, has_count) : !judge_truths(self, truths, has_count)) return false;
+  self->write.data.mask = self->mask.data;
+  return true;
+}
+
+/* How many logical elements, and which: count, index_map and mask judge each other. */
+static bool open_selection(payload* self, const write_arguments* args, bool has_count, uint32_t count) {
+  self->write.data.count = count;
+  if (given(args->index_map)) return open_index_map(self, args->index_map, has_count);
+  if (given(args->mask)) return open_mask(self, args->mask, has_count);
+  if (!has_count || count) return true;
+  PyErr_SetString(PyExc_ValueError, "count must be non-zero, got count=0; omit it to write every prim of the query");
+  return false;
+}
+
+bool payload_check_query(const payload* self, Stage* stage, uint64_t query) {
+  if (!self->whole) return true;
+  size_t prims = 0;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = native.go->query_count(stage->instance, query, &prims));
+  if (status != OVSTAGE_OK || prims == self->whole) return true; /* a query that is none is the write's to refuse */
+  PyErr_Format(PyExc_ValueError,
+               "mask must have one truth value per prim: the query lists %zu prims, mask has %zu; for the first prims "
+               "alone pass count too",
+               prims, self->whole);
+  return false;
 }
 
 /* A flag that must be meant: numbers and NumPy's own booleans are refused. */

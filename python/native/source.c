@@ -292,15 +292,19 @@ static bool refuse_object(PyObject* object, place* at) {
 }
 
 static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out) {
-  static PyObject* ascontiguousarray;
+  static PyObject *ascontiguousarray, *asanyarray;
   PyObject* convert = package_attribute(&ascontiguousarray, "numpy", "ascontiguousarray");
-  if (!convert) {
+  PyObject* keep_class = convert ? package_attribute(&asanyarray, "numpy", "asanyarray") : NULL;
+  if (!keep_class) {
     if (PyErr_ExceptionMatches(PyExc_ImportError)) {
       raise_from_current(PyExc_TypeError, "%s is no tensor, and making one of it needs NumPy", place_text(at));
     }
     return false;
   }
-  PyObject* array = PyObject_CallFunctionObjArgs(convert, object, NULL);
+  PyObject* given = PyObject_CallFunctionObjArgs(keep_class, object, NULL);
+  PyObject* array = NULL;
+  if (given && check_unmasked(given, place_text(at))) array = PyObject_CallFunctionObjArgs(convert, given, NULL);
+  Py_XDECREF(given);
   if (!array) return false;
   bool good, was_array = PyObject_CheckBuffer(object);
   if (PyObject_GetBuffer(array, &self->view, PyBUF_RECORDS_RO) == 0) {
@@ -357,6 +361,8 @@ bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
     Py_XDECREF(text);
     return false;
   }
+  int hidden = hides_elements(object);
+  if (hidden) return hidden > 0 && refuse_hidden(place_text(at));
   if (PyObject_CheckBuffer(object)) {
     if (PyObject_GetBuffer(object, &self->view, PyBUF_RECORDS_RO) == 0) return open_view(self, object, at, out);
     self->view.obj = NULL;

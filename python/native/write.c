@@ -81,7 +81,7 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
   ovstage_prim_mode_t mode;
   if (!payload_open(one, &entry) || !guard_handle(slots[QUERY], "query", &query) ||
       !guard_uint64(slots[ORDINAL], "ordinal", &ordinal) || !guard_prim_mode(slots[PRIM_MODE], &mode) ||
-      !stage_begin(self, "write_attribute")) {
+      !stage_begin(self, "write_attribute") || !payload_check_query(one, self, query)) {
     batch_close(inputs);
     return NULL;
   }
@@ -148,6 +148,16 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
   return good;
 }
 
+/* What the descriptions of one batch ask of its query. */
+static bool check_query(Stage* self, uint64_t query, const payload* payloads, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (payload_check_query(&payloads[i], self, query)) continue;
+    name_entry(payloads[i].attribute, (Py_ssize_t)i);
+    return false;
+  }
+  return true;
+}
+
 PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"write_attributes", 3, 3, {"query", "writes", "ordinal", "prim_mode"}, {0}};
   Stage* self = (Stage*)object;
@@ -169,7 +179,8 @@ PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssi
   uint64_t query, ordinal;
   ovstage_prim_mode_t mode;
   good = good && guard_handle(slots[0], "query", &query) && guard_uint64(slots[2], "ordinal", &ordinal) &&
-         guard_prim_mode(slots[3], &mode) && stage_begin(self, "write_attributes");
+         guard_prim_mode(slots[3], &mode) && stage_begin(self, "write_attributes") &&
+         check_query(self, query, inputs->payloads, count);
   if (!good) {
     free(entries);
     if (inputs) batch_close(inputs);
@@ -268,6 +279,15 @@ static bool open_writes(publication* self, size_t total) {
   return true;
 }
 
+static bool check_batches(Stage* self, const publication* all) {
+  const payload* next = all->inputs->payloads;
+  for (size_t i = 0; i < all->batch_count; i++) {
+    if (!check_query(self, all->batches[i].query, next, all->batches[i].write_count)) return false;
+    next += all->batches[i].write_count;
+  }
+  return true;
+}
+
 PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   if (!check_argument_count("_publish", nargs, 3, 3)) return NULL;
@@ -278,7 +298,7 @@ PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t narg
   size_t total = 0;
   PyObject* operation = NULL;
   if (batches && open_deletes(&all, deletes) && open_batches(&all, batches, &total) && open_writes(&all, total) &&
-      guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "publish")) {
+      guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "publish") && check_batches(self, &all)) {
     ovstage_enqueue_result_t answer;
     WITHOUT_GIL(answer = native.go->publish(self->instance, all.deletes, all.delete_count, all.batches,
                                             all.batch_count, ordinal));

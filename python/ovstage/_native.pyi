@@ -11,7 +11,7 @@ from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, final
 from ovstage.dlpack import DLDataType, DLDevice, DLTensor
 from ovstage.groups import ReadGroup
 from ovstage.handles import OrdinalQuery, Read
-from ovstage.values import OrdinalRange
+from ovstage.values import Numbers, OrdinalRange
 
 _GroupT = TypeVar("_GroupT", bound=Group)
 _Enqueued: TypeAlias = tuple[int, int]  # status, op id (0 when refused)
@@ -52,8 +52,8 @@ class Stage:
         is_array: bool,
         prim_mode: SupportsIndex = 0,
         semantic: SupportsIndex = 0,
-        index_map: Iterable[SupportsIndex] | None = None,
-        mask: Iterable[SupportsIndex] | None = None,
+        index_map: Numbers | None = None,
+        mask: Numbers | None = None,
         count: SupportsIndex | None = None,
         cuda_event: SupportsIndex | None = None,
         cuda_stream: SupportsIndex | None = None,

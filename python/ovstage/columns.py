@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ovstage import guard
 from ovstage.enums import AttributeSemantic
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Column:
 
     def row(self, prim: int) -> npt.NDArray[Any]:
         """The value of the prim at a position of the query: a 0-d array, its lanes, or the elements of its array."""
+        prim = guard.integer(prim, "prim")
         if not 0 <= prim < len(self):
             raise IndexError(f"prim {prim} is out of range: the query lists {len(self)} prims")
         if self.offsets is None:

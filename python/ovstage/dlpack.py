@@ -12,8 +12,9 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from ovstage import guard
 
 if TYPE_CHECKING:
     import numpy as np
@@ -277,7 +278,7 @@ def numpy_to_dldatatype(np_dtype: Any, lanes: int = 1) -> DLDataType:
     Raises ``ValueError`` for a dtype outside the transport table (complex, structured, object, foreign byte order,
     ``None``) and for lanes outside 1 .. 255, ``TypeError`` for lanes that are no integer.
     """
-    lanes = _lanes(index(lanes), "lanes")
+    lanes = _lanes(guard.integer(lanes, "lanes"), "lanes")
     name = str(np_dtype)
     if name not in _CODES and np_dtype is not None:
         name = _spelled(np_dtype, name)
@@ -360,12 +361,13 @@ def make_dltensor(
 
     if array is None or isinstance(array, (str, bytes, bytearray)):
         raise TypeError(f"array must be an array, got {array!r} ({type(array).__name__})")
+    guard.unmasked(array, "array")
     held = np.ascontiguousarray(array)
     row = numpy_to_dldatatype(held.dtype) if dtype is None else _checked(dtype)
     _lanes(row.lanes, "dtype lanes")
     extents = tuple(held.shape) if shape is None else _extents(shape)
     steps = None if strides is None else _entries(strides, "strides")
-    rank = len(extents) if ndim is None else index(ndim)
+    rank = len(extents) if ndim is None else guard.integer(ndim, "ndim")
     if rank < 0:
         raise ValueError(f"ndim must be non-negative, got {rank}")
     if rank > len(extents):
@@ -526,10 +528,7 @@ def _confirm(
         if wanted != folded:
             raise ValueError(f"shape must equal the canonical folded shape {folded}, got {wanted}")
     if ndim is not None:
-        try:
-            rank = index(ndim)
-        except TypeError:
-            raise TypeError(f"ndim must be an integer, got {ndim!r}") from None
+        rank = guard.integer(ndim, "ndim", "an integer")
         if rank != len(folded):
             raise ValueError(f"ndim must equal the rank of the folded shape {folded}, got {rank}")
     steps = tuple(_compact(folded))
@@ -539,7 +538,7 @@ def _confirm(
 
 def _entries(values: Sequence[int], name: str) -> tuple[int, ...]:
     try:
-        entries = tuple(index(value) for value in values)
+        entries = tuple(guard.integer(value, name) for value in values)
     except TypeError:
         raise TypeError(f"{name} entries must be integers, got {values!r}") from None
     for at, entry in enumerate(entries):

@@ -1,17 +1,18 @@
 """Argument guards for what does not go straight to the extension, which judges its own arguments by the same rules.
 
-Integers go through ``operator.index``: ``bool``, enum members, NumPy integers and 0-d integer arrays pass; floats (5.0
-too), strings and ``None`` are a ``TypeError`` that names the argument. A number that does not fit is a ``ValueError``.
-Arguments are judged before anything is changed or consumed.
+Integers go through ``operator.index``: enum members, NumPy integers and 0-d integer arrays pass; floats (5.0 too),
+strings, ``None`` and truth values, which are no numbers, are a ``TypeError`` that names the argument. A number that
+does not fit is a ``ValueError``. Arguments are judged before anything is changed or consumed.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from operator import index
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from ovstage.stage import Stage
@@ -28,12 +29,15 @@ OVSTAGE_TIMEOUT_INFINITE = TIMEOUT_INFINITE
 """The same, under the name that the C interface gives it."""
 
 
-def integer(value: object, name: str) -> int:
+def integer(value: object, name: str, expected: str = "an int") -> int:
     """An integer of any size."""
     try:
-        return index(value)  # type: ignore[arg-type]
+        number = None if is_truth(value) else index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{name} must be an int, got {_shown(value)}") from None
+        number = None
+    if number is None:
+        raise TypeError(f"{name} must be {expected}, got {_shown(value)}")
+    return number
 
 
 def uint64(value: object, name: str) -> int:
@@ -63,10 +67,7 @@ def ordinal(value: object, name: str = "ordinal") -> int:
 
 def timeout(value: object) -> int:
     """A timeout in nanoseconds."""
-    try:
-        number = index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"timeout must be an int, a number of nanoseconds, got {_shown(value)}") from None
+    number = integer(value, "timeout", "an int, a number of nanoseconds")
     if number < 0:
         raise ValueError(f"timeout must be non-negative, got {number}; pass TIMEOUT_INFINITE to wait without a limit")
     return uint64(number, "timeout")
@@ -118,14 +119,32 @@ def path(value: object, name: str) -> str:
     return string(text, name)
 
 
-def entries(values: Iterable[Item], name: str, expected: str) -> list[Item]:
-    """What a list holds; a single string is refused, though it could be iterated."""
+def entries(values: Iterable[Item], name: str, expected: str, *, ordered: bool = True) -> list[Item]:
+    """What a list holds. A single string is refused, though it could be iterated; sets, unless order means nothing."""
     if isinstance(values, (str, bytes, bytearray)):
         raise TypeError(f"{name} must be {expected}, got the single string {values!r}; write [{values!r}]")
+    if isinstance(values, Mapping) or (ordered and isinstance(values, (set, frozenset))):
+        raise TypeError(f"{name} must be {expected}, got {_shown(values)}, which has no order")
     try:
         return list(values)
     except TypeError:
         raise TypeError(f"{name} must be {expected}, got {_shown(values)}") from None
+
+
+def unmasked(values: object, name: str) -> None:
+    """Refuse a masked array of ``numpy.ma`` that hides elements, also in lists."""
+    ma = sys.modules.get("numpy.ma")  # where nobody has imported it there can be none
+    if ma is not None and _hides(values, ma):
+        raise ValueError(
+            f"{name} is a masked array (numpy.ma) that hides elements, which nothing here could keep hidden: pass "
+            f"array.filled(value)"
+        )
+
+
+def _hides(values: object, ma: Any) -> bool:
+    if isinstance(values, (list, tuple)):
+        return any(_hides(item, ma) for item in values)
+    return isinstance(values, ma.MaskedArray) and bool(ma.is_masked(values))
 
 
 def choice(value: object, words: Sequence[str], name: str) -> int:
@@ -139,6 +158,11 @@ def uncopied(value: object) -> TypeError:
     """The answer to a copy of what stands for one native resource."""
     name = type(value).__name__
     return TypeError(f"{'an' if name[0] in 'AEIOU' else 'a'} {name} cannot be copied or pickled")
+
+
+def is_truth(value: object) -> bool:
+    """Whether a value is a bool of Python, NumPy or a tensor library."""
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
 
 
 def _shown(value: object) -> str:

@@ -100,7 +100,7 @@ class Predicate:
 
     def condition(self) -> tuple[int | str, int, list[str]]:
         """What the extension takes; judged when a query is made of it, since fields can be assigned at any time."""
-        values = guard.entries(self.values, "values", "a list of strings")
+        values = guard.entries(self.values, "values", "a list of strings or numbers", ordered=False)
         texts = [_text(value, f"values[{at}]") for at, value in enumerate(values)]
         return self.attribute, guard.member(self.op, FilterOp, "op"), texts
 
@@ -189,6 +189,16 @@ def _text(value: object, name: str) -> str:
     return str(value)
 
 
+class Producer(Protocol):
+    """What exports itself by DLPack."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Numbers: TypeAlias = "Iterable[SupportsIndex] | Producer"
+"""A list or a one-dimensional array of numbers, or of truth values where a mask is meant."""
+
+
 @dataclass
 class WriteDesc:
     """One column of ``Stage.write_attributes``; the fields mean what the arguments of ``write_attribute`` mean.
@@ -200,8 +210,8 @@ class WriteDesc:
     attribute: int | str
     tensors: Any
     is_array: bool
-    index_map: Sequence[int] | None = None
-    mask: Sequence[int] | None = None
+    index_map: Numbers | None = None
+    mask: Numbers | None = None
     count: int | None = None
     cuda_event: int | None = None
     cuda_stream: int | None = None

@@ -757,7 +757,7 @@ AT(ovstage_go_batch_t, query, 0);
 AT(ovstage_go_batch_t, writes, 8);
 AT(ovstage_go_batch_t, write_count, 16);
 
-SIZE(ovstage_go_v1_t, 184);
+SIZE(ovstage_go_v1_t, 200);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -782,6 +782,8 @@ AT(ovstage_go_v1_t, keep_history, 152);
 AT(ovstage_go_v1_t, query, 160);
 AT(ovstage_go_v1_t, refresh_query, 168);
 AT(ovstage_go_v1_t, publish, 176);
+AT(ovstage_go_v1_t, query_count, 184);
+AT(ovstage_go_v1_t, query_where, 192);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -293,7 +293,7 @@ WRONG_CALLS: dict[str, tuple[type[Exception], str, Callable[[], Filter]]] = {
     ),
     "a string for values": (
         TypeError,
-        r"values must be a list of strings, got the single string '/A'; write \['/A'\]",
+        r"values must be a list of strings or numbers, got the single string '/A'; write \['/A'\]",
         lambda: Filter([Predicate("usd-path", FilterOp.IN, "/A")]),
     ),
     "a number for values": (

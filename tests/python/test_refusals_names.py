@@ -173,7 +173,7 @@ QUERIES: list[Row] = [
     ),
     ("TypeError: op must be an int, got 'HAS' (str)", lambda s: s.ask("mass", "HAS")),
     (
-        "TypeError: values must be a list of strings, got the single string '1'; write ['1']",
+        "TypeError: values must be a list of strings or numbers, got the single string '1'; write ['1']",
         lambda s: s.ask("mass", FilterOp.IN, "1"),
     ),
     (

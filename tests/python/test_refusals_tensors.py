@@ -136,6 +136,11 @@ DESCRIPTORS: list[Row] = [
     ("TypeError: array must be an array, got None (NoneType)", lambda s: make_dltensor(None)),
     ("TypeError: array must be an array, got 'text' (str)", lambda s: make_dltensor("text")),
     (
+        "ValueError: array is a masked array (numpy.ma) that hides elements, which nothing here could keep hidden: "
+        "pass array.filled(value)",
+        lambda s: make_dltensor(np.ma.masked_array([1.0, 2.0], [True, False])),
+    ),
+    (
         "ValueError: Unsupported numpy dtype dtype('>f4'): expected one of float16, float32, float64, int8, "
         "int16, int32, int64, uint8, uint16, uint32, uint64, bool",
         lambda s: make_dltensor(np.zeros(2, ">f4")),
@@ -225,7 +230,7 @@ DESCRIPTORS: list[Row] = [
         lambda s: make_dltensor(export(), dtype=DLDataType(2, 32, 2), ndim=2),
     ),
     (
-        "TypeError: ndim must be an integer, got '1'",
+        "TypeError: ndim must be an integer, got '1' (str)",
         lambda s: make_dltensor(export(), dtype=DLDataType(2, 32, 2), ndim="1"),
     ),
     (

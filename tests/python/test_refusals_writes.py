@@ -44,6 +44,19 @@ with ovstage.Stage() as stage, stage.query() as query:
     raise TypeError(run_python(program).stdout)
 
 
+class Exporter:
+    """On some device, and out of order."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise RuntimeError("out of order")
+
+
 def below_a_delete(s: Scene) -> ovstage.Operation:
     s.stage.delete_attributes(s.query, ["mass"], 8).wait()
     return s.put(np.zeros(2, "i4"), ordinal=7)
@@ -329,15 +342,72 @@ WRITES: list[Row] = [
         lambda s: s.put(np.zeros(2, "f4"), index_map=7),
     ),
     (
-        "ValueError: count is required when mask is supplied: a mask does not say how many elements it is for",
+        "ValueError: count is required when mask is supplied as words of 64 bits, which do not say how many prims "
+        "they are for; for one truth value per prim pass dtype bool, such as numpy.asarray(mask, dtype=bool)",
         lambda s: s.put(np.zeros(2, "f4"), mask=[3]),
+    ),
+    (
+        "ValueError: count must be non-zero when mask is supplied, got a mask of no prims",
+        lambda s: s.put(np.zeros(2, "f4"), mask=[]),
+    ),
+    (
+        "ValueError: mask must have one truth value per prim: the query lists 2 prims, mask has 3; for the first "
+        "prims alone pass count too",
+        lambda s: s.put(np.zeros(2, "f4"), mask=[True, False, True]),
+    ),
+    (
+        "ValueError: mask must have one truth value per logical element: count is 1, mask has 2; leave count out for "
+        "all prims of the query",
+        lambda s: s.put(np.zeros(1, "f4"), mask=[True, False], count=1),
+    ),
+    (
+        "TypeError: mask must be truth values, one per prim, or words of 64 bits (a list or a 1-D array of bool or of "
+        "an integer type), got array([1., 0.], dtype=float32) (ndarray)",
+        lambda s: s.put(np.zeros(2, "f4"), mask=np.float32([1, 0])),
+    ),
+    (
+        "TypeError: mask must be truth values (got 0 (int) at position 1)",
+        lambda s: s.put(np.zeros(2, "f4"), mask=[True, 0]),
+    ),
+    (
+        "TypeError: mask words must be ints (got True (bool) at position 1); a truth value is no number",
+        lambda s: s.put(np.zeros(2, "f4"), mask=[0, True]),
+    ),
+    (
+        "TypeError: mask must be a list of numbers, got {0: True} (dict), which has no order",
+        lambda s: s.put(np.zeros(2, "f4"), mask={0: True}),
+    ),
+    (
+        "TypeError: index_map entries must be ints (got True (bool) at position 0); a truth value per prim is a "
+        "mask: pass mask=, or the row numbers, numpy.flatnonzero(values)",
+        lambda s: s.put(np.zeros(2, "f4"), index_map=[True, False]),
+    ),
+    (
+        "TypeError: index_map entries must be ints (a list or a 1-D integer array of them), got truth values, "
+        "array([ True, False]) (ndarray); a truth value per prim is a mask: pass mask=, or the row numbers, "
+        "numpy.flatnonzero(values)",
+        lambda s: s.put(np.zeros(2, "f4"), index_map=np.array([True, False])),
+    ),
+    (
+        "ValueError: mask is on a device (DLPack type 2), where this build cannot read it: pass a copy in host memory",
+        lambda s: s.put(np.zeros(2, "f4"), mask=Exporter(device=2)),
+    ),
+    (
+        "TypeError: mask cannot be read through __dlpack__: out of order",
+        lambda s: s.put(np.zeros(2, "f4"), mask=Exporter(device=1)),
+    ),
+    (
+        "ValueError: tensors is a masked array (numpy.ma) that hides elements, which nothing here could keep hidden: "
+        "pass array.filled(value), or, to leave prims of a write alone, array.data with mask=",
+        lambda s: s.put(np.ma.masked_array(np.float32([1, 2]), [True, False])),
     ),
     (
         "ValueError: count must be non-zero when mask is supplied, got count=0",
         lambda s: s.put(np.zeros(2, "f4"), mask=[3], count=0),
     ),
     (
-        "ValueError: mask must have one bit per logical element: count is 65, which takes 2 words, mask has 1",
+        "ValueError: mask must have one bit per logical element, in words of 64 bits: expected 2 for count=65, got 1; "
+        "for one truth value per prim pass dtype bool, such as numpy.asarray(mask, dtype=bool)",
         lambda s: s.put(np.zeros(65, "f4"), mask=[3], count=65),
     ),
     (

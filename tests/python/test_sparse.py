@@ -121,7 +121,7 @@ def test_mask_creates_only_what_it_selects(make_table):
 
 
 def test_bits_beyond_the_count_are_ignored(four):
-    four.write("v", np.int32([1, 2, 3]), 2, mask=[2**64 - 1, 2**64 - 1], count=3)
+    four.write("v", np.int32([1, 2, 3]), 2, mask=[2**64 - 1], count=3)
     four.seal(2)
     assert four.read("v", 2) == [1, 2, 3, 40]
 

@@ -244,6 +244,25 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_enqueue_result_t (*publish)(ovstage_instance_t*, const ovstage_go_delete_t* deletes, size_t delete_count,
                                       const ovstage_go_batch_t* batches, size_t batch_count, ovstage_ordinal_t);
+
+  /* ---- Parts of queries ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /* How many prims a query lists. Any thread. Errors: INVALID_ARGUMENT, INVALID_HANDLE. */
+  ovstage_api_status_t (*query_count)(ovstage_instance_t*, ovstage_query_handle_t, size_t* out);
+
+  /*
+   * A query over the prims of another whose bit is set, in the order of that one; bit i is that of prim i, as in the mask of
+   * a write. It is independent of the other from then on, and released like any query. A mask that recurs finds what was
+   * worked out for it. Any thread.
+   *
+   *   mask    (count + 63) / 64 words; the caller's again when the call returns
+   *   count   the prims that the mask is for: those of the query
+   *   out     receives the handle; 0 when the call is refused
+   *
+   * Errors: INVALID_ARGUMENT - count is not that of the query; INVALID_HANDLE - no such query.
+   */
+  ovstage_api_status_t (*query_where)(ovstage_instance_t*, ovstage_query_handle_t, const uint64_t* mask, size_t count,
+                                      ovstage_query_handle_t* out);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus

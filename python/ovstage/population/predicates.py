@@ -401,7 +401,7 @@ def domain_bits(domains: PopulationDomain | int) -> int:
 
 
 def _texts(values: Iterable[str], name: str, *, needed: bool) -> tuple[str, ...]:
-    texts = tuple(guard.entries(values, name, "a list of strings"))
+    texts = tuple(guard.entries(values, name, "a list of strings", ordered=False))
     if needed and not texts:
         raise ValueError(f"{name} takes at least one string, got none")
     for position, text in enumerate(texts):
@@ -413,7 +413,7 @@ def _texts(values: Iterable[str], name: str, *, needed: bool) -> tuple[str, ...]
 
 
 def _parts(values: Iterable[Any], cls: type[_Predicate], name: str, *, needed: bool) -> tuple[Any, ...]:
-    parts = tuple(guard.entries(values, "subpredicates", f"a list of {cls.__name__}s"))
+    parts = tuple(guard.entries(values, "subpredicates", f"a list of {cls.__name__}s", ordered=False))
     if needed and not parts:
         raise ValueError(f"{cls.__name__}.{name} takes at least one {cls.__name__}, got none")
     for position, part in enumerate(parts):

@@ -296,7 +296,7 @@ def register_usd_schemas(paths: str | bytes | os.PathLike[str] | Iterable[str | 
     """
     if isinstance(paths, (str, bytes, os.PathLike)):
         paths = [paths]
-    entries = enumerate(guard.entries(paths, "paths", "a list of paths"))
+    entries = enumerate(guard.entries(paths, "paths", "a list of paths", ordered=False))
     texts = [os.fsdecode(path) if isinstance(path, bytes) else guard.path(path, f"paths[{at}]") for at, path in entries]
     if not all(texts):
         text = f"paths[{texts.index('')}] is empty; pass the path of a plugInfo.json"

@@ -127,7 +127,11 @@ def _typed_options(
 
 
 def _namespaces(given: Sequence[str] | None) -> list[str]:
-    spaces = [] if given is None else guard.entries(given, "include_custom_namespaces", "a list of namespaces")
+    spaces = (
+        []
+        if given is None
+        else guard.entries(given, "include_custom_namespaces", "a list of namespaces", ordered=False)
+    )
     for at, space in enumerate(spaces):
         name = f"include_custom_namespaces[{at}]"
         parts = guard.string(space, name).split(":")
