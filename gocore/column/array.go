@@ -56,30 +56,69 @@ func (c *Column) room(target memory.Block, records []record, arena Arena, live f
 		arena.Block.Retain()
 		return arena, false, nil
 	}
-	spans, held := Spans(target, extent), 0
-	for row, span := range spans {
-		if live(row) {
-			held += int(span.Length)
+	spans := Spans(target, extent)
+	m := newMove(arena.Used, func(visit func(from Arena, span Span)) {
+		for row, span := range spans {
+			if live(row) {
+				visit(arena, span)
+			}
 		}
-	}
-	to.Block, err = memory.Alloc((held+need)*3/2, memory.Columns)
+	})
+	to.Block, err = memory.Alloc((m.total+need)*3/2, memory.Columns)
 	if err != nil {
 		return Arena{}, false, err
 	}
 	for row := range spans {
 		if live(row) {
-			spans[row] = to.move(arena, spans[row])
+			spans[row] = m.copy(&to, arena, spans[row])
 		}
 	}
 	memory.Copied(to.Used)
 	return to, true, nil
 }
 
-// move copies the values of one row behind those of a.
-func (a *Arena) move(from Arena, span Span) Span {
-	copy(a.Block.Bytes()[a.Used:], from.Block.Bytes()[span.Offset:span.Offset+span.Length])
-	moved := Span{uint64(a.Used), span.Length}
-	a.Used += int(span.Length)
+// move copies arrays into another arena: those that several rows share, as the targets of a clone do, once.
+type move struct {
+	total int // bytes that it takes
+	moved map[original]Span
+}
+
+type original struct {
+	arena memory.Block
+	span  Span
+}
+
+// newMove plans a move of what each visits, from arenas of which used bytes are taken.
+func newMove(used int, each func(visit func(from Arena, span Span))) *move {
+	m := &move{}
+	each(func(_ Arena, span Span) { m.total += int(span.Length) })
+	if m.total <= used {
+		return m
+	}
+	m.moved, m.total = map[original]Span{}, 0 // some are shared
+	each(func(from Arena, span Span) {
+		if at := (original{from.Block, span}); m.moved[at] == (Span{}) {
+			m.moved[at] = unmoved
+			m.total += int(span.Length)
+		}
+	})
+	return m
+}
+
+// unmoved stands for the place of an array that waits for its move.
+var unmoved = Span{Offset: ^uint64(0)}
+
+// copy moves one array behind those that to holds.
+func (m *move) copy(to *Arena, from Arena, span Span) Span {
+	at := original{from.Block, span}
+	if m.moved != nil && m.moved[at] != unmoved {
+		return m.moved[at]
+	}
+	moved := Span{uint64(to.Used), span.Length}
+	to.Used += copy(to.Block.Bytes()[to.Used:], span.of(from))
+	if m.moved != nil {
+		m.moved[at] = moved
+	}
 	return moved
 }
 

@@ -78,20 +78,10 @@ type state struct {
 	lost       int    // deleted rows
 }
 
-// record is one unsealed write: packed bytes for rows, in the order of rows. Without a block it is a delete.
-type record struct {
-	ordinal uint64
-	rows    Rows
-	block   memory.Block
-	arena   Arena // array columns
-}
-
 func (s *state) release() {
 	s.block.Release()
 	s.arena.Block.Release()
 }
-
-func (r record) tombstone() bool { return !r.block.Valid() }
 
 // buffer is a block that held an earlier sealed state of this column. behind lists the rows that changed since; once
 // they are too many to be worth replaying the block is merely memory of the right size (stale).
@@ -163,80 +153,6 @@ func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
 		return memory.AllocZeroed(size, memory.Columns)
 	}
 	return memory.Alloc(size, memory.Columns)
-}
-
-// Write adds a record: block holds the packed bytes of rows. It takes over the caller's reference to block and adds its
-// own to rows. It costs nothing per row. Records that this one makes unobservable, writes of the same ordinal to rows
-// that it rewrites, go at once, so that a client that rewrites an unsealed ordinal for ever does not pile up buffers.
-func (c *Column) Write(rows Rows, ordinal uint64, block memory.Block) {
-	c.WriteArrays(rows, ordinal, block, Arena{})
-}
-
-// WriteArrays is Write for an array column: block holds the spans of rows in arena, which it takes over as well.
-func (c *Column) WriteArrays(rows Rows, ordinal uint64, block memory.Block, arena Arena) {
-	if rows.Len() == 0 {
-		block.Release()
-		arena.Block.Release()
-		return
-	}
-	at := len(c.upTo(ordinal))
-	if c.rewritten.by(rows, ordinal) {
-		for i := at - 1; i >= 0 && c.records[i].ordinal == ordinal; i-- {
-			if old := c.records[i]; old.rows.same(rows) || rows.covers(old.rows.End()) {
-				c.dismiss(old)
-				c.records = slices.Delete(c.records, i, i+1)
-				at--
-			}
-		}
-	}
-	c.records = slices.Insert(c.records, at, record{ordinal, rows.Retain(), block, arena})
-}
-
-// recent knows which rows were written at one ordinal, the one written last, so that a write that repeats another finds
-// out without a search.
-type recent struct {
-	ordinal uint64
-	rows    map[Rows]struct{}
-}
-
-// by notes a write and reports whether it may repeat an earlier one of its ordinal.
-func (r *recent) by(rows Rows, ordinal uint64) bool {
-	if r.rows == nil {
-		r.rows = map[Rows]struct{}{}
-	}
-	unknown := r.ordinal != ordinal // others may have been written at it before this one was noted
-	if unknown {
-		clear(r.rows)
-		r.ordinal = ordinal
-	}
-	_, again := r.rows[rows]
-	r.rows[rows] = struct{}{}
-	return unknown || again || rows.covers(1)
-}
-
-// Delete adds a tombstone for rows, each of which holds a value at the ordinal. It adds a reference of its own to rows.
-func (c *Column) Delete(rows Rows, ordinal uint64) {
-	at := len(c.upTo(ordinal))
-	c.records = slices.Insert(c.records, at, record{ordinal: ordinal, rows: rows.Retain()})
-	c.tombstones++
-}
-
-// Undelete takes back the last Delete at an ordinal, as long as nothing was recorded at it since.
-func (c *Column) Undelete(ordinal uint64) {
-	last := len(c.upTo(ordinal)) - 1
-	c.dismiss(c.records[last])
-	c.records = slices.Delete(c.records, last, last+1)
-}
-
-// dismiss gives back what a record holds.
-func (c *Column) dismiss(r record) {
-	r.rows.Release()
-	if r.tombstone() {
-		c.tombstones--
-		return
-	}
-	r.arena.Block.Release()
-	c.retire(r.block, 0, true)
 }
 
 // Bytes is the memory that the column holds, reusable buffers included.

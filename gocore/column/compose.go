@@ -175,15 +175,6 @@ func (c *Column) base(dst []byte, start, end int) {
 	}
 }
 
-// upTo returns the records at or below ordinal.
-func (c *Column) upTo(ordinal uint64) []record {
-	n := len(c.records)
-	for n > 0 && c.records[n-1].ordinal > ordinal {
-		n--
-	}
-	return c.records[:n]
-}
-
 // overlay writes those rows of r that fall into [start, end) over dst.
 func overlay(dst []byte, start, end int, r record, width int) {
 	if r.tombstone() {

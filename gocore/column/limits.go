@@ -13,4 +13,7 @@ const (
 
 	// maxBehind bounds the number of row sets that a reusable buffer is brought up to date with.
 	maxBehind = 256
+
+	// minCondensed is the weight of records of one ordinal, in bytes, below which they are not condensed.
+	minCondensed = 4 << 10
 )

@@ -8,4 +8,6 @@ const (
 	minListed  = 8
 	minReclaim = 1
 	maxBehind  = 3
+
+	minCondensed = 0
 )

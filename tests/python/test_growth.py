@@ -1,0 +1,115 @@
+"""What a client repeats for ever costs no more the tenth thousand times than the first: memory follows what can be seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import ovstage
+from ovstage import DLDataType
+
+ROWS = 256
+
+
+def held(stage: ovstage.Stage) -> int:
+    """The memory of the stage's columns."""
+    return stage.counters()["bytes_columns"]
+
+
+def soak(step: Callable[[int], None], size: Callable[[], int], *, warm: int = 300, slack: int = 0) -> None:
+    """Ten times as many steps as before change nothing."""
+    for k in range(warm):
+        step(k)
+    most = 0
+    for k in range(warm, 2 * warm):
+        step(k)
+        most = max(most, size())
+    for k in range(2 * warm, 10 * warm):
+        step(k)
+    assert size() <= most + slack
+
+
+# --- writes that nobody seals ---
+
+
+def masks(count: int, seed: int) -> Iterator[list[int]]:
+    random_ = random.Random(seed)
+    for _ in range(count):
+        yield [random_.getrandbits(64) for _ in range(ROWS // 64)]
+
+
+def test_masked_writes_at_one_ordinal(make_table):
+    table = make_table(ROWS)
+    values, expected = np.zeros((ROWS, 3), "f4"), np.zeros((ROWS, 3), "f4")
+    bits = np.arange(ROWS)
+    most = 0
+    table.write("a", values, 7)
+    for k, mask in enumerate(masks(2000, 1)):
+        values[:] = k
+        chosen = (np.array(mask, np.uint64)[bits // 64] >> (bits % 64).astype(np.uint64)) & 1 == 1
+        expected[chosen] = k
+        table.write("a", values, 7, mask=mask, count=ROWS)
+        most = max(most, held(table.stage))
+    assert most < 64 << 10
+    table.seal(7)
+    with table.group("a", 7) as group:
+        assert (group.array(0, shaped=True) == expected).all()
+
+
+def test_masked_writes_at_many_ordinals(make_table):
+    """Every ordinal keeps what it shows, and no more than a few times as much."""
+    table, ordinals = make_table(ROWS), range(1, 11)
+    table.write("a", np.zeros((ROWS, 3), "f4"), 1)
+    for k, mask in enumerate(masks(3000, 2)):
+        table.write("a", np.full((ROWS, 3), k, "f4"), ordinals[k % 10], mask=mask, count=ROWS)
+    assert held(table.stage) < len(ordinals) * (64 << 10)
+    bits, expected = np.arange(ROWS), np.zeros(ROWS)
+    for ordinal in ordinals:
+        for k, mask in enumerate(masks(3000, 2)):
+            if ordinals[k % 10] == ordinal:
+                chosen = (np.array(mask, np.uint64)[bits // 64] >> (bits % 64).astype(np.uint64)) & 1 == 1
+                expected[chosen] = k
+        table.seal(ordinal)
+        with table.group("a", ordinal) as group:
+            assert (group.array(0, shaped=True)[:, 0] == expected).all()
+
+
+def test_arrays_rewritten_at_one_ordinal(make_table):
+    table = make_table(ROWS)
+    arrays = [np.zeros(100, "f4") for _ in range(ROWS)]
+    soak(
+        lambda k: table.write("a", arrays, 7, is_array=True, mask=[k % 255 + 1] * 4, count=ROWS),
+        lambda: held(table.stage) // (1 << 20),
+    )
+    assert held(table.stage) < 8 * ROWS * 400
+
+
+def test_deletes_and_rewrites_at_one_ordinal(make_table):
+    table = make_table(ROWS)
+
+    def step(k: int) -> None:
+        table.write("a", np.full(ROWS, k, "f4"), 7, mask=[k | 1] * 4, count=ROWS)
+        table.stage.delete_attributes(table.query, ["a"], 7).wait()
+
+    soak(step, lambda: held(table.stage) >> 16)
+    table.write("a", np.ones(ROWS, "f4"), 7)
+    table.seal(7)
+    assert table.read("a", 7) == [1] * ROWS
+
+
+@pytest.mark.parametrize("initial", ["current", "zero", "discard"])
+def test_maps_that_commit_at_one_ordinal(make_table, initial):
+    table, part = make_table(ROWS), make_table([f"/World/Prim{i}" for i in range(1, ROWS, 2)])
+
+    def step(k: int) -> None:
+        of = (table, part)[k % 2]
+        with of.stage.map_attribute(of.query, "a", 7, dtype=DLDataType(2, 32, 1), initial=initial) as session:
+            for group in session.groups():
+                group.array(0)[:] = k
+
+    soak(step, lambda: held(table.stage) >> 14)
+    table.seal(7)
+    assert table.read("a", 7) == [2998 + i % 2 for i in range(ROWS)]
