@@ -1,4 +1,4 @@
-"""What a client repeats for ever costs no more the tenth thousand times than the first: memory follows what can be seen."""
+"""What a client repeats for ever costs no more the ten thousandth time than the first."""
 
 from __future__ import annotations
 
