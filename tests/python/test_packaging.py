@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import importlib.util
 import os
@@ -75,6 +76,18 @@ def test_go_that_is_too_old_is_passed_over(hook: ModuleType, tmp_path: Path, mon
     assert hook.find_go(ROOT) != str(go)
     go.write_text("#!/bin/sh\necho go9.0\n")
     assert hook.find_go(ROOT) == str(go)
+
+
+def test_interpreter_that_is_too_old_is_refused_in_one_sentence(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13, "final", 0))
+    with pytest.raises(SystemExit) as stopped:
+        hook.python_headers()
+    sentence = f"ovstage: this is Python 3.10.13 ({sys.executable}): install with Python 3.11 or newer"
+    assert str(stopped.value) == sentence
+    assert PROJECT["project"]["requires-python"] == ">={}.{}".format(*hook.OLDEST_PYTHON)
+    ast.parse((ROOT / "hatch_build.py").read_text(), feature_version=(3, 8))  # it must get as far as that
 
 
 def test_interpreter_without_headers_is_refused(
