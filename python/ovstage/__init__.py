@@ -27,7 +27,8 @@ if "t" in getattr(sys, "abiflags", ""):
 if os.path.exists(os.path.join(__path__[0], "bin")):
     raise ImportError(
         f"the folder {__path__[0]} also holds files of another distribution of this package: uninstall 'ovstage' and "
-        f"'ovstage-go', then install the one you want. They cannot share an environment."
+        f"'ovstage-go', then install the one you want. They cannot share an environment. 'ovstage-go' is on no package "
+        f"index: it is installed from a checkout (`pip install .`), or from a wheel file that was built there."
     )
 
 if TYPE_CHECKING:

@@ -31,7 +31,12 @@ try:
     import ovstage._native as native
 except ImportError as error:
     # A file that is missing or broken has a name. An interpreter that is refused has not, and nothing to mend.
-    advice = " Reinstall the wheel, or run build.sh in a source tree." if error.name else ""
+    advice = (
+        " Reinstall it: in a checkout by `./build.sh build` or `pip install .`, elsewhere from a wheel file that was "
+        "built in one. It is on no package index: what `pip install ovstage` brings is another distribution."
+        if error.name
+        else ""
+    )
     raise RuntimeError(
         f"Failed to load the native library of ovstage, which belongs beside this package in "
         f"{os.path.dirname(__file__)}: {error}.{advice}"

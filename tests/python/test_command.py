@@ -108,7 +108,7 @@ def test_bench():
 def test_bench_without_numpy(monkeypatch, capsys):
     monkeypatch.setattr("ovstage.command.bench.find_spec", lambda name: None)
     assert main(["bench"]) == 1
-    assert "pip install 'ovstage-go[numpy]'" in capsys.readouterr().out
+    assert "pip install 'numpy>=1.26'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("program", [["-m", "ovstage", "info"], ["-I", "-m", "ovstage", "info"]])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,23 @@ def test_guide(guide):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(code, scope)
         assert printed.getvalue() == (block[2] or ""), f"{guide.name}, the block at line {line}"
+
+
+def test_the_first_lines_are_typed(tmp_path):
+    """Whoever copies them into a program that mypy looks at has nothing to mend."""
+    first = BLOCK.search((ROOT / "README.md").read_text())
+    (tmp_path / "first.py").write_text(first[1])
+    argv = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        f"--cache-dir={ROOT / '.mypy_cache'}",
+        "first.py",
+    ]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)

@@ -354,7 +354,7 @@ def test_without_usd_core_it_says_what_to_install(stage: Stage, scene: Path, mon
     assert not usd.available()
     assert not usd.descs_available()
     assert not ovstage.population.export_available()
-    with pytest.raises(OvstageError, match=r"missing or too old: pip install 'usd-core>=26.5' numpy ") as caught:
+    with pytest.raises(OvstageError, match=r"missing or too old: pip install 'usd-core>=26.5' numpy$") as caught:
         usd.open_usd(stage, scene, time_code=math.nan)
     assert caught.value.code == ErrorCode.NOT_SUPPORTED
     with pytest.raises(OvstageError, match=r"an export needs packages that are missing or too old: pip install 'usd"):

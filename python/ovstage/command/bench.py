@@ -32,7 +32,7 @@ class Row(NamedTuple):
 def run(quick: bool) -> int:
     """Measure and print. The status is 1 when NumPy, which everything is compared with, is not installed."""
     if find_spec("numpy") is None:
-        print("the bench compares with NumPy, which is not installed: pip install 'ovstage-go[numpy]'")
+        print("the bench compares with NumPy, which is not installed: pip install 'numpy>=1.26'")
         return 1
     print(f"ovstage {ovstage.__version__}, Python {platform.python_version()}, medians")
     repeats, many = (3, 10**5) if quick else (9, 10**6)

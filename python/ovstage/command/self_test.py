@@ -320,7 +320,7 @@ def _fork(seconds: float) -> str:
 
 def _scenes(seconds: float) -> str:
     if not population.available():
-        raise Missing("usd-core is not installed: pip install 'ovstage-go[usd]'")
+        raise Missing("usd-core is not installed: pip install 'usd-core>=26.5' numpy")
     scene = '#usda 1.0\ndef Xform "World" {\n  def Cube "Box" {\n    double size = 2\n  }\n}\n'
     with tempfile.TemporaryDirectory() as folder, Stage("self-test") as stage:
         path = os.path.join(folder, "scene.usda")

@@ -23,8 +23,7 @@ def require(call: str) -> None:
     if missing := _missing():
         raise OvstageError(
             ErrorCode.NOT_SUPPORTED,
-            f"{call} needs packages that are missing or too old: pip install {' '.join(missing)} "
-            '(the extra "ovstage-go[usd]" brings them)',
+            f"{call} needs packages that are missing or too old: pip install {' '.join(missing)}",
         )
 
 
