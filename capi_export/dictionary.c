@@ -55,8 +55,16 @@ static R leave(R result) {
 }
 
 /* Go answers with a malloc'ed text, or {NULL, 0} when all is well. */
-static R answer(ovx_string_t error) {
-  return leave(error.ptr == NULL && error.length == 0 ? success() : (R){OVX_API_ERROR, error});
+static R outcome(ovx_string_t error) {
+  return error.ptr == NULL && error.length == 0 ? success() : (R){OVX_API_ERROR, error};
+}
+
+static R answer(ovx_string_t error) { return leave(outcome(error)); }
+
+static R refuse_lost(const ov_inputs* in) {
+  char text[160];
+  (void)snprintf(text, sizeof text, "%s: out of memory for a copy of what was handed in", in->lost);
+  return refuse(text);
 }
 
 /* An array that is NULL although it has entries - `what` is a sentence about it - or has more than there can be. */
@@ -70,8 +78,20 @@ static bool missing(const void* array, size_t count, const char* what, R* result
   return true;
 }
 
-/* Empty arrays are handed on as NULL: what a caller gives for one need not be an address. */
-#define ARRAY(type, array, count) ((count) > 0 ? (type*)(array) : NULL)
+/* What the caller is to receive. An empty array is handed on as NULL: what a caller gives for one need not be an address. */
+#define OUT(array, count) ((count) > 0 ? (array) : NULL)
+
+/* End a call whose arguments were copied: with what the dictionary says, or because there was no memory for them. */
+static R answer_of(ov_inputs* in, ovx_string_t error) {
+  ov_inputs_close(in);
+  return answer(error);
+}
+
+static R out_of_memory(ov_inputs* in) {
+  R result = refuse_lost(in);
+  ov_inputs_close(in);
+  return leave(result);
+}
 
 /* ---- Interning --------------------------------------------------------------------------------------------------- */
 
@@ -81,8 +101,22 @@ static R create_tokens_from_strings(C c, const ovx_string_t* strings, size_t num
   if (!enter(&result)) return result;
   if (missing(strings, num_strings, "strings must not be NULL when num_strings is not 0", &result)) return result;
   if (missing(out_tokens, num_strings, "out_tokens must not be NULL when num_strings is not 0", &result)) return result;
-  return answer(
-      ovgoTokens(ARRAY(ovx_string_t, strings, num_strings), num_strings, ARRAY(ovx_token_t, out_tokens, num_strings)));
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovx_string_t* own = ov_input_texts(&in, "strings", strings, num_strings);
+  if (in.lost != NULL) return out_of_memory(&in);
+  return answer_of(&in, ovgoTokens(own, num_strings, OUT(out_tokens, num_strings)));
+}
+
+/* The paths of tokens whose numbers are copied already, and judged here: they say how many tokens there are to copy. */
+static R components(ov_inputs* in, const ovx_token_t* tokens, size_t* counts, size_t num_paths, ovx_primpath_t* out) {
+  size_t total = 0;
+  for (size_t i = 0; i < num_paths; i++)
+    if (__builtin_add_overflow(total, counts[i], &total) || total > OV_MOST_ENTRIES) return refuse_excess(i, counts[i]);
+  if (tokens == NULL && total > 0) return refuse("tokens_per_path must not be NULL when a path has tokens");
+  ovx_token_t* own = ov_input(in, "tokens_per_path", tokens, total, sizeof *tokens);
+  if (in->lost != NULL) return refuse_lost(in);
+  return outcome(ovgoPathsFromTokens(own, total, counts, num_paths, out));
 }
 
 static R create_paths_from_tokens(C c, const ovx_token_t* tokens, const size_t* counts, size_t num_paths,
@@ -94,13 +128,13 @@ static R create_paths_from_tokens(C c, const ovx_token_t* tokens, const size_t* 
     return result;
   if (missing(out_prim_paths, num_paths, "out_prim_paths must not be NULL when num_paths is not 0", &result))
     return result;
-  size_t total = 0;
-  for (size_t i = 0; i < num_paths; i++)
-    if (__builtin_add_overflow(total, counts[i], &total) || total > SIZE_MAX / sizeof *tokens)
-      return leave(refuse_excess(i, counts[i]));
-  if (missing(tokens, total, "tokens_per_path must not be NULL when a path has tokens", &result)) return result;
-  return answer(ovgoPathsFromTokens(ARRAY(ovx_token_t, tokens, total), total, ARRAY(size_t, counts, num_paths),
-                                    num_paths, ARRAY(ovx_primpath_t, out_prim_paths, num_paths)));
+  ov_inputs in;
+  ov_inputs_open(&in);
+  size_t *own = ov_input(&in, "num_tokens_per_path", counts, num_paths, sizeof *counts);
+  if (in.lost != NULL) return out_of_memory(&in);
+  result = components(&in, tokens, own, num_paths, OUT(out_prim_paths, num_paths));
+  ov_inputs_close(&in);
+  return leave(result);
 }
 
 static R create_paths_from_strings(C c, const ovx_string_t* strings, size_t num_paths, ovx_primpath_t* out_prim_paths) {
@@ -110,8 +144,11 @@ static R create_paths_from_strings(C c, const ovx_string_t* strings, size_t num_
   if (missing(strings, num_paths, "path_strings must not be NULL when num_paths is not 0", &result)) return result;
   if (missing(out_prim_paths, num_paths, "out_prim_paths must not be NULL when num_paths is not 0", &result))
     return result;
-  return answer(
-      ovgoPaths(ARRAY(ovx_string_t, strings, num_paths), num_paths, ARRAY(ovx_primpath_t, out_prim_paths, num_paths)));
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovx_string_t* own = ov_input_texts(&in, "path_strings", strings, num_paths);
+  if (in.lost != NULL) return out_of_memory(&in);
+  return answer_of(&in, ovgoPaths(own, num_paths, OUT(out_prim_paths, num_paths)));
 }
 
 /* ---- Lists ------------------------------------------------------------------------------------------------------- */
@@ -123,7 +160,11 @@ static R create_path_list_from_paths(C c, const ovx_primpath_t* paths, size_t nu
   if (!enter(&result)) return result;
   if (missing(paths, num_paths, "paths must not be NULL when num_paths is not 0", &result)) return result;
   if (missing(out_list, 1, "out_path_list must not be NULL", &result)) return result;
-  return answer(ovgoListFromPaths(ARRAY(ovx_primpath_t, paths, num_paths), num_paths, out_list));
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovx_primpath_t* own = ov_input(&in, "paths", paths, num_paths, sizeof *paths);
+  if (in.lost != NULL) return out_of_memory(&in);
+  return answer_of(&in, ovgoListFromPaths(own, num_paths, out_list));
 }
 
 static R create_path_list_from_strings(C c, const ovx_string_t* strings, size_t num_paths,
@@ -133,7 +174,11 @@ static R create_path_list_from_strings(C c, const ovx_string_t* strings, size_t 
   if (!enter(&result)) return result;
   if (missing(strings, num_paths, "path_strings must not be NULL when num_paths is not 0", &result)) return result;
   if (missing(out_list, 1, "out_path_list must not be NULL", &result)) return result;
-  return answer(ovgoListFromStrings(ARRAY(ovx_string_t, strings, num_paths), num_paths, out_list));
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovx_string_t* own = ov_input_texts(&in, "path_strings", strings, num_paths);
+  if (in.lost != NULL) return out_of_memory(&in);
+  return answer_of(&in, ovgoListFromStrings(own, num_paths, out_list));
 }
 
 static R add_path_list_reference(C c, ovx_primpath_list_t list) {
@@ -166,8 +211,7 @@ static R get_paths_from_path_list(C c, ovx_primpath_list_t list, size_t start_of
   if (!enter(&result)) return result;
   if (missing(out_paths, max_paths > 0, "out_paths must not be NULL when max_paths is not 0", &result)) return result;
   if (missing(out_num_paths, 1, "out_num_paths must not be NULL", &result)) return result;
-  return answer(
-      ovgoListPaths(list, start_offset, max_paths, ARRAY(ovx_primpath_t, out_paths, max_paths), out_num_paths));
+  return answer(ovgoListPaths(list, start_offset, max_paths, OUT(out_paths, max_paths), out_num_paths));
 }
 
 /* ---- Back to text ------------------------------------------------------------------------------------------------ */
@@ -178,8 +222,11 @@ static R get_strings_from_tokens(C c, const ovx_token_t* tokens, size_t num_toke
   if (!enter(&result)) return result;
   if (missing(tokens, num_tokens, "tokens must not be NULL when num_tokens is not 0", &result)) return result;
   if (missing(out_strings, num_tokens, "out_strings must not be NULL when num_tokens is not 0", &result)) return result;
-  return answer(ovgoTokenStrings(ARRAY(ovx_token_t, tokens, num_tokens), num_tokens,
-                                 ARRAY(ovx_string_t, out_strings, num_tokens)));
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovx_token_t* own = ov_input(&in, "tokens", tokens, num_tokens, sizeof *tokens);
+  if (in.lost != NULL) return out_of_memory(&in);
+  return answer_of(&in, ovgoTokenStrings(own, num_tokens, OUT(out_strings, num_tokens)));
 }
 
 static R get_tokens_from_paths(C c, const ovx_primpath_t* paths, size_t num_paths, ovx_token_t* buffer,
@@ -198,10 +245,13 @@ static R get_tokens_from_paths(C c, const ovx_primpath_t* paths, size_t num_path
               &result))
     return result;
   if (missing(out_num_paths_processed, 1, "out_num_paths_processed must not be NULL", &result)) return result;
-  return answer(ovgoPathTokens(ARRAY(ovx_primpath_t, paths, num_paths), num_paths,
-                               ARRAY(ovx_token_t, buffer, buffer_size), buffer_size,
-                               ARRAY(ovx_token_t*, out_tokens_per_path, num_paths),
-                               ARRAY(size_t, out_num_tokens_per_path, num_paths), out_num_paths_processed));
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovx_primpath_t* own = ov_input(&in, "prim_paths", paths, num_paths, sizeof *paths);
+  if (in.lost != NULL) return out_of_memory(&in);
+  return answer_of(&in, ovgoPathTokens(own, num_paths, OUT(buffer, buffer_size), buffer_size,
+                                       OUT(out_tokens_per_path, num_paths), OUT(out_num_tokens_per_path, num_paths),
+                                       out_num_paths_processed));
 }
 
 static void release_error(C c, ovx_string_t error) {

@@ -60,11 +60,11 @@ static ovstage_api_status_t read_options(const ovstage_go_map_options_t* given, 
   const size_t least = offsetof(ovstage_go_map_options_t, group_rows);
   *options = (ovstage_go_map_options_t){.struct_size = sizeof *options, .initial = OVSTAGE_GO_INITIAL_CURRENT};
   if (given == NULL) return OVSTAGE_OK;
-  if (given->struct_size < least)
-    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "options.struct_size is %u, expected at least %zu",
-                   given->struct_size, least);
-  options->initial = given->initial;
-  if (given->struct_size >= sizeof *options) options->group_rows = given->group_rows;
+  uint32_t size;
+  ov_take(&size, &given->struct_size, sizeof size);
+  if (size < least)
+    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "options.struct_size is %u, expected at least %zu", size, least);
+  ov_take(options, given, size < sizeof *options ? least : sizeof *options);
   return OVSTAGE_OK;
 }
 
@@ -77,18 +77,26 @@ static ovstage_enqueue_result_t map_attribute(ovstage_instance_t* instance, ovst
   ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
   ovstage_go_map_options_t given;
-  if (desc == NULL)
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (desc == NULL) {
     result.status = ov_null("desc");
-  else if (out == NULL)
+  } else if (out == NULL) {
     result.status = ov_null("out_map_handle");
-  else if (element_sizes == NULL && element_count > 0)
+  } else if (element_sizes == NULL && element_count > 0) {
     result.status =
         ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "element_sizes is NULL with element_count %zu", element_count);
-  else if (element_count > OV_MOST_ENTRIES)
+  } else if (element_count > OV_MOST_ENTRIES) {
     result.status = ov_too_many("element_count", element_count);
-  else if ((result.status = read_options(options, &given)) == OVSTAGE_OK)
-    result = ovgoMap(instance->context, handle, (ovstage_map_desc_t*)desc, ordinal, element_sizes != NULL,
-                     element_count > 0 ? (size_t*)element_sizes : NULL, element_count, &given, out);
+  } else if ((result.status = read_options(options, &given)) == OVSTAGE_OK) {
+    ovstage_map_desc_t own;
+    ov_take(&own, desc, sizeof own);
+    ov_input_name(&in, "desc.attribute", &own.attribute);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      result = ovgoMap(instance->context, handle, &own, ordinal, element_sizes != NULL,
+                       element_count > 0 ? (size_t*)element_sizes : NULL, element_count, &given, out);
+  }
+  ov_inputs_close(&in);
   return ov_accept(instance->context, symbol, result);
 }
 
@@ -149,15 +157,21 @@ static ovstage_enqueue_result_t query(ovstage_instance_t* instance, const ovstag
   if (out != NULL) *out = OVSTAGE_INVALID_QUERY_HANDLE;
   ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
-  if (out == NULL)
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (out == NULL) {
     result.status = ov_null("out");
-  else if (attr_count > OV_MOST_ENTRIES)
+  } else if (attr_count > OV_MOST_ENTRIES) {
     result.status = ov_too_many("attr_count", attr_count);
-  else if (attr_count > 0 && attrs == NULL)
+  } else if (attr_count > 0 && attrs == NULL) {
     result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attrs is NULL with attr_count %zu", attr_count);
-  else
-    result = ovgoQueryCondition(instance->context, (ovstage_go_condition_t*)condition,
-                                attr_count > 0 ? (ovx_token_t*)attrs : NULL, attr_count, out);
+  } else {
+    ovstage_go_condition_t* own = ov_input_condition(&in, condition);
+    ovx_token_t* tokens = ov_input(&in, "attrs", attrs, attr_count, sizeof *attrs);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      result = ovgoQueryCondition(instance->context, own, tokens, attr_count, out);
+  }
+  ov_inputs_close(&in);
   return ov_accept(instance->context, symbol, result);
 }
 
@@ -208,46 +222,66 @@ static ovstage_api_status_t check_items(const char* list, size_t at, const char*
 }
 
 static ovstage_api_status_t check_publication(const ovstage_go_delete_t* deletes, size_t delete_count,
-                                              const ovstage_go_batch_t* batches, size_t batch_count) {
+                                              const ov_batch* batches, size_t batch_count) {
+  ovstage_api_status_t status = OVSTAGE_OK;
+  for (size_t i = 0; status == OVSTAGE_OK && i < delete_count; i++)
+    status = check_items("deletes", i, "attribute", deletes[i].attributes, deletes[i].attribute_count);
+  for (size_t i = 0; status == OVSTAGE_OK && i < batch_count; i++)
+    status = check_items("batches", i, "write", batches[i].writes, batches[i].count);
+  return status;
+}
+
+static ovstage_api_status_t check_lists(const ovstage_go_delete_t* deletes, size_t delete_count,
+                                        const ovstage_go_batch_t* batches, size_t batch_count) {
   if (deletes == NULL && delete_count > 0)
     return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "deletes is NULL with delete_count %zu", delete_count);
   if (batches == NULL && batch_count > 0)
     return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "batches is NULL with batch_count %zu", batch_count);
   if (delete_count > OV_MOST_ENTRIES) return ov_too_many("delete_count", delete_count);
-  if (batch_count > OV_MOST_ENTRIES) return ov_too_many("batch_count", batch_count);
-  ovstage_api_status_t status = OVSTAGE_OK;
-  for (size_t i = 0; status == OVSTAGE_OK && i < delete_count; i++)
-    status = check_items("deletes", i, "attribute", deletes[i].attributes, deletes[i].attribute_count);
-  for (size_t i = 0; status == OVSTAGE_OK && i < batch_count; i++)
-    status = check_items("batches", i, "write", batches[i].writes, batches[i].write_count);
-  return status;
+  return batch_count > OV_MOST_ENTRIES ? ov_too_many("batch_count", batch_count) : OVSTAGE_OK;
+}
+
+/* The batches are copied already; now the deletes are, and what either points at. */
+static ovstage_enqueue_result_t publish_inputs(ovstage_context_t* c, ov_inputs* in, const ovstage_go_delete_t* deletes,
+                                               size_t delete_count, ov_batch* batches, size_t batch_count,
+                                               ov_managed_list* managed, ovstage_ordinal_t ordinal) {
+  ovstage_go_delete_t* own = ov_input(in, "deletes", deletes, delete_count, sizeof *deletes);
+  ovstage_enqueue_result_t result = {ov_inputs_status(in), 0};
+  if (result.status == OVSTAGE_OK) result.status = check_publication(own, delete_count, batches, batch_count);
+  if (result.status == OVSTAGE_OK) result.status = ov_managed_check(managed);
+  if (result.status != OVSTAGE_OK) return result;
+  for (size_t i = 0; i < delete_count; i++)
+    own[i].attributes = ov_input_names(in, "attributes", own[i].attributes, own[i].attribute_count);
+  if ((result.status = ov_input_payloads(in, batches, batch_count)) == OVSTAGE_OK)
+    result = ovgoPublish(c, own, delete_count, batches, batch_count, managed, ordinal);
+  return result;
 }
 
 static ovstage_enqueue_result_t publish(ovstage_instance_t* instance, const ovstage_go_delete_t* deletes,
                                         size_t delete_count, const ovstage_go_batch_t* batches, size_t batch_count,
                                         ovstage_ordinal_t ordinal) {
   const char* symbol = "publish";
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ov_batch* own = ov_input_batches(&in, batches, batch_count);
   ov_managed_list managed;
-  ov_managed_take(&managed, batches, batch_count);
+  ov_managed_take(&managed, own, batch_count);
   ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
   if (result.status == OVSTAGE_OK) {
-    if ((result.status = check_publication(deletes, delete_count, batches, batch_count)) == OVSTAGE_OK &&
-        (result.status = ov_managed_check(&managed)) == OVSTAGE_OK)
-      result = ovgoPublish(instance->context, delete_count > 0 ? (ovstage_go_delete_t*)deletes : NULL, delete_count,
-                           batch_count > 0 ? (ovstage_go_batch_t*)batches : NULL, batch_count, &managed, ordinal);
+    if ((result.status = check_lists(deletes, delete_count, batches, batch_count)) == OVSTAGE_OK)
+      result = publish_inputs(instance->context, &in, deletes, delete_count, own, batch_count, &managed, ordinal);
     result = ov_accept(instance->context, symbol, result);
   }
   ov_managed_give_back(&managed);
+  ov_inputs_close(&in);
   return result;
 }
 
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
 
 /* The caller's structure may be older than ours: it gets as much as it has room for. */
-static void copy_counters(ovstage_go_counters_t* out, ovstage_go_counters_t* counters) {
-  uint32_t room = out->struct_size < sizeof *counters ? out->struct_size : (uint32_t)sizeof *counters;
-  counters->struct_size = out->struct_size;
-  memcpy(out, counters, room);
+static void copy_counters(ovstage_go_counters_t* out, const ovstage_go_counters_t* counters) {
+  memcpy(out, counters, counters->struct_size < sizeof *counters ? counters->struct_size : sizeof *counters);
 }
 
 static ovstage_api_status_t counters(ovstage_instance_t* instance, ovstage_go_counters_t* out) {
@@ -255,19 +289,22 @@ static ovstage_api_status_t counters(ovstage_instance_t* instance, ovstage_go_co
   ovstage_api_status_t status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
   ovstage_go_counters_t now = {0};
+  if (out != NULL) ov_take(&now.struct_size, &out->struct_size, sizeof now.struct_size);
   if (out == NULL)
     status = ov_null("counters");
-  else if (out->struct_size < offsetof(ovstage_go_counters_t, live_exports))
+  else if (now.struct_size < offsetof(ovstage_go_counters_t, live_exports))
     status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "counters.struct_size is %u: set it to the size of the structure",
-                     out->struct_size);
+                     now.struct_size);
   else if ((status = ovgoCounters(instance->context, &now)) == OVSTAGE_OK)
     copy_counters(out, &now);
   return ov_leave(instance->context, symbol, status);
 }
 
 static void process_counters(ovstage_go_counters_t* out) {
-  if (out == NULL || ov_forked || out->struct_size < offsetof(ovstage_go_counters_t, live_exports)) return;
+  if (out == NULL || ov_forked) return;
   ovstage_go_counters_t now = {0};
+  ov_take(&now.struct_size, &out->struct_size, sizeof now.struct_size);
+  if (now.struct_size < offsetof(ovstage_go_counters_t, live_exports)) return;
   ovgoProcessCounters(&now);
   copy_counters(out, &now);
 }

@@ -12,6 +12,7 @@
 //	process.c         initialise, create, destroy  -> instance.go
 //	scene.c           what prims are to each other -> scene.go
 //	extension.c       the table "ovstage.go.v1"    -> map.go counters.go
+//	inputs.c          what callers hand in, copied before it is judged
 //	call.c gate.c     how each call begins and ends; how a destroy waits for the calls inside
 //	ops.c             waiting for operations without Go
 //	descriptor.c      the tensors that groups point at
@@ -29,8 +30,9 @@
 //
 // # Memory
 //
-// Pointers to Go memory never cross, in either direction: C gets blocks, descriptors and copies, all of them C memory. C
-// memory is looked at in place, for the length of the call, which is safe since operations are finished when it returns.
+// Pointers to Go memory never cross, in either direction: C gets blocks, descriptors and copies, all of them C memory. Go looks
+// at C memory in place, for the length of the call, which is safe since operations are finished when it returns. What it judges
+// there is a copy that was made for the call (inputs.c): a caller may change its own at any time.
 //
 // # Panics
 //

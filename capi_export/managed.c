@@ -21,14 +21,14 @@ static int by_address(const void* a, const void* b) {
 }
 
 /* The writes that can be looked at; what is refused for its pointer or its number is left alone. */
-static size_t readable(const ovstage_go_batch_t* batch) {
-  return batch->writes != NULL && batch->write_count <= OV_MOST_ENTRIES ? batch->write_count : 0;
+static size_t readable(const ov_batch* batch) {
+  return batch->writes != NULL && batch->count <= OV_MOST_ENTRIES ? batch->count : 0;
 }
 
-static size_t count_tensors(const ovstage_go_batch_t* batch) {
+static size_t count_tensors(const ov_batch* batch) {
   size_t total = 0;
   for (size_t i = 0; i < readable(batch); i++)
-    if (batch->writes[i].data.managed_tensors != NULL) total += batch->writes[i].data.tensor_count;
+    if (batch->writes[i].given.data.managed_tensors != NULL) total += batch->writes[i].given.data.tensor_count;
   return total;
 }
 
@@ -52,9 +52,9 @@ static void sort(ov_managed_list* list) {
   list->count = kept;
 }
 
-void ov_managed_take(ov_managed_list* list, const ovstage_go_batch_t* batches, size_t count) {
+void ov_managed_take(ov_managed_list* list, const ov_batch* batches, size_t count) {
   *list = (ov_managed_list){.entries = list->few};
-  if (batches == NULL || count > OV_MOST_ENTRIES || ov_forked) return;
+  if (batches == NULL || ov_forked) return;
   size_t total = 0;
   for (size_t i = 0; i < count; i++) total += count_tensors(&batches[i]);
   if (total == 0) return;
@@ -63,7 +63,7 @@ void ov_managed_take(ov_managed_list* list, const ovstage_go_batch_t* batches, s
     return;
   }
   for (size_t i = 0; i < count; i++)
-    for (size_t k = 0; k < readable(&batches[i]); k++) enter(list, &batches[i].writes[k].data);
+    for (size_t k = 0; k < readable(&batches[i]); k++) enter(list, &batches[i].writes[k].given.data);
   sort(list);
 }
 

@@ -14,7 +14,7 @@ import (
 
 //export ovgoPublish
 func ovgoPublish(
-	c *C.ovstage_context_t, deletes *C.ovstage_go_delete_t, deleteCount C.size_t, written *C.ovstage_go_batch_t, writtenCount C.size_t,
+	c *C.ovstage_context_t, deletes *C.ovstage_go_delete_t, deleteCount C.size_t, written *C.ov_batch, writtenCount C.size_t,
 	managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
@@ -46,15 +46,15 @@ func (i *instance) deletions(entries []C.ovstage_go_delete_t) ([]stage.Deletion,
 }
 
 // publication describes the writes of all batches one after the other, and hands each batch its own.
-func (b *batch) publication(i *instance, entries []C.ovstage_go_batch_t) ([]stage.Batch, *stage.Error) {
+func (b *batch) publication(i *instance, entries []C.ov_batch) ([]stage.Batch, *stage.Error) {
 	for k, e := range entries {
-		if err := b.translate(i, unsafe.Slice(e.writes, int(e.write_count)), true); err != nil {
+		if err := b.translate(i, unsafe.Slice(e.writes, int(e.count)), true); err != nil {
 			return nil, refuse(err.Code, "batches[%d]: %s", k, err.Text)
 		}
 	}
 	writes, publication := b.cut(), make([]stage.Batch, len(entries))
 	for k, e := range entries {
-		n := int(e.write_count)
+		n := int(e.count)
 		publication[k], writes = stage.Batch{Query: stage.QueryID(e.query), Writes: writes[:n]}, writes[n:]
 	}
 	return publication, nil

@@ -16,7 +16,7 @@ import (
 )
 
 // firstAddress is the lowest that Go takes for an address at all: it must not meet a smaller one in a pointer.
-const firstAddress = 4096
+const firstAddress = C.OV_FIRST_ADDRESS
 
 // addressIn reads a pointer as a number, so that one which is none can be looked at.
 func addressIn(p unsafe.Pointer) uintptr { return *(*uintptr)(p) }
@@ -83,7 +83,7 @@ func (i *instance) predicate(argument string, p *C.ovstage_predicate_t) (c stage
 }
 
 // mostLevels is how deep conditions may lie in each other. It also ends a condition that lies in itself.
-const mostLevels = 64
+const mostLevels = C.OV_MOST_LEVELS
 
 // condition translates a condition and those below it.
 func (i *instance) condition(argument string, p *C.ovstage_go_condition_t, level int) (c stage.Condition, err *stage.Error) {

@@ -138,6 +138,53 @@ ov_thread* ov_thread_here(void); /* NULL: out of memory */
 /* Called by Go: the operation that is being waited for has failed with this text. */
 void ov_op_error_set(const char* text, size_t length);
 
+/* ---- inputs.c: what callers hand in, read once ------------------------------------------------------------------- */
+
+#define OV_FIRST_ADDRESS 4096 /* what is lower in a pointer is no address: Go must not meet it there */
+#define OV_MOST_LEVELS 64     /* how deep conditions may lie in each other; it also ends one that lies in itself */
+#define OV_MOST_AXES 32       /* what has more is an uninitialised descriptor rather than a tensor */
+
+/* The copies that one call makes of what it was given. Those of a usual call need no allocation. */
+typedef struct ov_inputs {
+  void* chunks; /* from malloc */
+  char* at;     /* the room that is left */
+  size_t left;
+  const char* lost; /* the first argument that there was no memory for; nothing is copied any more */
+  _Alignas(8) char few[1024];
+} ov_inputs;
+
+void ov_inputs_open(ov_inputs* in);
+void ov_inputs_close(ov_inputs* in);
+ovstage_api_status_t ov_inputs_status(const ov_inputs* in); /* the refusal when something was lost */
+
+/* A memcpy from a caller's memory, which is read once and not again. Returns `to`. */
+void* ov_take(void* to, const void* from, size_t size);
+
+/* Copies of an argument, which live until the close; `what` names it. NULL for NULL, and when something was lost. Texts, names
+ * and conditions are copied with all that they lead to, as far as it can be read; the rest is left for Go to refuse. */
+void* ov_input(ov_inputs* in, const char* what, const void* array, size_t count, size_t size);
+ovx_string_t* ov_input_texts(ov_inputs* in, const char* what, const ovx_string_t* texts, size_t count);
+ovx_string_or_token_t* ov_input_names(ov_inputs* in, const char* what, const ovx_string_or_token_t* names, size_t count);
+void ov_input_name(ov_inputs* in, const char* what, ovx_string_or_token_t* own); /* the bytes of one that is ours */
+ovstage_predicate_t* ov_input_predicates(ov_inputs* in, const ovstage_predicate_t* predicates, size_t count);
+ovstage_go_condition_t* ov_input_condition(ov_inputs* in, const ovstage_go_condition_t* condition);
+
+/* One write, and its batch, as Go gets them. */
+typedef struct ov_write {
+  ovstage_attribute_write_t given; /* its arrays of tensors are not to be looked at, but for managed_tensors, a copy */
+  DLTensor* tensors;               /* the descriptors of either */
+} ov_write;
+
+typedef struct ov_batch {
+  ovstage_query_handle_t query;
+  ov_write* writes;
+  size_t count;
+} ov_batch;
+
+/* First the batches, and which tensors were given away; then all else, which has the status of the inputs. */
+ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, size_t count);
+ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count);
+
 /* ---- descriptor.c: the tensors of groups ------------------------------------------------------------------------- */
 
 /* The tensors of one group, as C sees them, with the buffers that the group's pointers lead into. They are known by the
@@ -186,7 +233,7 @@ typedef struct ov_managed_list {
 
 /* A write takes its tensors first of all, even where it is refused, and gives them back last of all, when it holds
  * nothing any more: deleters are foreign code. In a forked child nothing is taken. */
-void ov_managed_take(ov_managed_list* list, const ovstage_go_batch_t* batches, size_t count);
+void ov_managed_take(ov_managed_list* list, const ov_batch* batches, size_t count);
 ovstage_api_status_t ov_managed_check(const ov_managed_list* list);
 void ov_managed_give_back(ov_managed_list* list);
 

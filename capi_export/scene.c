@@ -19,13 +19,20 @@ E ovstage_clone(ovstage_instance_t* instance, ovx_string_t source_path, const ov
   const char* symbol = "ovstage_clone";
   E result = {ov_enter_instance(instance, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
-  if (num_target_paths > OV_MOST_ENTRIES)
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (num_target_paths > OV_MOST_ENTRIES) {
     result.status = ov_too_many("num_target_paths", num_target_paths);
-  else if (num_target_paths > 0 && target_paths == NULL)
+  } else if (num_target_paths > 0 && target_paths == NULL) {
     result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "target_paths is NULL with num_target_paths %zu",
                             num_target_paths);
-  else
-    result = ovgoClone(instance->context, &source_path, (ovx_string_t*)target_paths, num_target_paths, ordinal);
+  } else {
+    ovx_string_t* source = ov_input_texts(&in, "source_path", &source_path, 1);
+    ovx_string_t* targets = ov_input_texts(&in, "target_paths", target_paths, num_target_paths);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      result = ovgoClone(instance->context, source, targets, num_target_paths, ordinal);
+  }
+  ov_inputs_close(&in);
   return ov_accept(instance->context, symbol, result);
 }
 

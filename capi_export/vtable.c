@@ -38,15 +38,25 @@ static E advance_write_floor(C c, const ovstage_write_floor_desc_t* desc) {
   const char* symbol = "ovstage_advance_write_floor";
   E result = {ov_enter(c, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
-  if (desc == NULL)
+  if (desc == NULL) {
     result.status = ov_null("desc");
-  else if (desc->scope != OVSTAGE_SCOPE_ALL && desc->attribute_count > OV_MOST_ENTRIES)
-    result.status = ov_too_many("desc.attribute_count", desc->attribute_count);
-  else if (desc->scope != OVSTAGE_SCOPE_ALL && desc->attribute_count > 0 && desc->attributes == NULL)
+    return ov_accept(c, symbol, result);
+  }
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovstage_write_floor_desc_t own;
+  ov_take(&own, desc, sizeof own);
+  if (own.scope == OVSTAGE_SCOPE_ALL) own.attribute_count = 0; /* the list is not looked at */
+  if (own.attribute_count > OV_MOST_ENTRIES) {
+    result.status = ov_too_many("desc.attribute_count", own.attribute_count);
+  } else if (own.attribute_count > 0 && own.attributes == NULL) {
     result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "desc.attributes is NULL with attribute_count %zu",
-                            desc->attribute_count);
-  else
-    result = ovgoAdvanceWriteFloor(c, (ovstage_write_floor_desc_t*)desc);
+                            own.attribute_count);
+  } else {
+    own.attributes = ov_input(&in, "desc.attributes", own.attributes, own.attribute_count, sizeof *own.attributes);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK) result = ovgoAdvanceWriteFloor(c, &own);
+  }
+  ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
 }
 
@@ -67,10 +77,14 @@ static E get_attribute_write_floor(C c, ovx_string_or_token_t attribute, ovstage
   if (out != NULL) *out = 0;
   E result = {ov_enter(c, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ov_input_name(&in, "attribute", &attribute);
   if (out == NULL)
     result.status = ov_null("out_handle");
-  else
+  else if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
     result = ovgoAttributeFloor(c, &attribute, out);
+  ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
 }
 
@@ -98,20 +112,27 @@ static E query(C c, const ovstage_filter_t* filter, const ovx_token_t* attrs, si
   if (out != NULL) *out = OVSTAGE_INVALID_QUERY_HANDLE;
   E result = {ov_enter(c, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
-  size_t count = filter != NULL ? filter->count : 0;
-  if (out == NULL)
+  ovstage_filter_t own = {0};
+  if (filter != NULL) ov_take(&own, filter, sizeof own);
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (out == NULL) {
     result.status = ov_null("out_query_handle");
-  else if (count > OV_MOST_ENTRIES)
-    result.status = ov_too_many("filter.count", count);
-  else if (count > 0 && filter->predicates == NULL)
-    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "filter.predicates is NULL with count %zu", count);
-  else if (attr_count > OV_MOST_ENTRIES)
+  } else if (own.count > OV_MOST_ENTRIES) {
+    result.status = ov_too_many("filter.count", own.count);
+  } else if (own.count > 0 && own.predicates == NULL) {
+    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "filter.predicates is NULL with count %zu", own.count);
+  } else if (attr_count > OV_MOST_ENTRIES) {
     result.status = ov_too_many("attr_count", attr_count);
-  else if (attr_count > 0 && attrs == NULL)
+  } else if (attr_count > 0 && attrs == NULL) {
     result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attrs is NULL with attr_count %zu", attr_count);
-  else
-    result = ovgoQuery(c, count > 0 ? (ovstage_predicate_t*)filter->predicates : NULL, count,
-                       attr_count > 0 ? (ovx_token_t*)attrs : NULL, attr_count, out);
+  } else {
+    ovstage_predicate_t* predicates = ov_input_predicates(&in, own.predicates, own.count);
+    ovx_token_t* tokens = ov_input(&in, "attrs", attrs, attr_count, sizeof *attrs);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      result = ovgoQuery(c, predicates, own.count, tokens, attr_count, out);
+  }
+  ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
 }
 
@@ -157,17 +178,23 @@ static E read_attributes(C c, ovstage_query_handle_t handle, const ovx_token_t* 
   if (out != NULL) *out = OVSTAGE_INVALID_READ_HANDLE;
   E result = {ov_enter(c, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
-  if (out == NULL)
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (out == NULL) {
     result.status = ov_null("out_read_handle");
-  else if (attr_count == 0)
+  } else if (attr_count == 0) {
     result.status =
         ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attr_count is 0: name the attributes to read by their tokens");
-  else if (attrs == NULL)
+  } else if (attrs == NULL) {
     result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attrs is NULL with attr_count %zu", attr_count);
-  else if (attr_count > OV_MOST_ENTRIES)
+  } else if (attr_count > OV_MOST_ENTRIES) {
     result.status = ov_too_many("attr_count", attr_count);
-  else
-    result = ovgoRead(c, handle, (ovx_token_t*)attrs, attr_count, &range, out);
+  } else {
+    ovx_token_t* tokens = ov_input(&in, "attrs", attrs, attr_count, sizeof *attrs);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      result = ovgoRead(c, handle, tokens, attr_count, &range, out);
+  }
+  ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
 }
 
@@ -200,20 +227,24 @@ static E release_read(C c, ovstage_read_handle_t handle) {
 static E write_batch(C c, const char* symbol, ovstage_query_handle_t handle, const ovstage_attribute_write_t* writes,
                      size_t count, ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool batch) {
   const ovstage_go_batch_t all = {handle, writes, count};
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ov_batch* own = ov_input_batches(&in, &all, 1);
   ov_managed_list managed;
-  ov_managed_take(&managed, &all, 1);
+  ov_managed_take(&managed, own, 1);
   E result = {ov_enter(c, symbol), 0};
   if (result.status == OVSTAGE_OK) {
     if (writes == NULL && count > 0)
       result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "writes is NULL with write_count %zu", count);
     else if (count > OV_MOST_ENTRIES)
       result.status = ov_too_many("write_count", count);
-    else if ((result.status = ov_managed_check(&managed)) == OVSTAGE_OK)
-      result = ovgoWrite(c, handle, count > 0 ? (ovstage_attribute_write_t*)writes : NULL, count, &managed, ordinal,
-                         mode, batch);
+    else if ((result.status = ov_managed_check(&managed)) == OVSTAGE_OK &&
+             (result.status = ov_input_payloads(&in, own, 1)) == OVSTAGE_OK)
+      result = ovgoWrite(c, own, &managed, ordinal, mode, batch);
     result = ov_accept(c, symbol, result);
   }
   ov_managed_give_back(&managed);
+  ov_inputs_close(&in);
   return result;
 }
 
@@ -233,12 +264,17 @@ static E delete_attributes(C c, ovstage_query_handle_t handle, const ovx_string_
   const char* symbol = "ovstage_delete_attributes";
   E result = {ov_enter(c, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
-  if (attributes == NULL && count > 0)
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (attributes == NULL && count > 0) {
     result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "attributes is NULL with attribute_count %zu", count);
-  else if (count > OV_MOST_ENTRIES)
+  } else if (count > OV_MOST_ENTRIES) {
     result.status = ov_too_many("attribute_count", count);
-  else
-    result = ovgoDelete(c, handle, count > 0 ? (ovx_string_or_token_t*)attributes : NULL, count, ordinal);
+  } else {
+    ovx_string_or_token_t* names = ov_input_names(&in, "attributes", attributes, count);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK) result = ovgoDelete(c, handle, names, count, ordinal);
+  }
+  ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
 }
 

@@ -37,8 +37,8 @@ func (b *batch) giveBack() {
 
 //export ovgoWrite
 func ovgoWrite(
-	c *C.ovstage_context_t, query C.ovstage_query_handle_t, writes *C.ovstage_attribute_write_t, count C.size_t,
-	managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t, mode C.ovstage_prim_mode_t, many C.bool,
+	c *C.ovstage_context_t, given *C.ov_batch, managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t, mode C.ovstage_prim_mode_t,
+	many C.bool,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	symbol := "ovstage_write_attribute"
@@ -49,25 +49,25 @@ func ovgoWrite(
 	b := batches.Get().(*batch)
 	defer b.giveBack()
 	b.managed = managed
-	if err := b.translate(i, unsafe.Slice(writes, int(count)), bool(many)); err != nil {
+	if err := b.translate(i, unsafe.Slice(given.writes, int(given.count)), bool(many)); err != nil {
 		return enqueued(0, err)
 	}
-	return enqueued(i.stage.Write(stage.QueryID(query), b.cut(), uint64(ordinal), stage.Mode(mode)))
+	return enqueued(i.stage.Write(stage.QueryID(given.query), b.cut(), uint64(ordinal), stage.Mode(mode)))
 }
 
-// translate describes the entries as the stage takes them. Tensors, maps and masks stay the caller's memory, which it lends
-// for the length of the call.
-func (b *batch) translate(i *instance, entries []C.ovstage_attribute_write_t, many bool) *stage.Error {
+// translate describes the entries as the stage takes them. The bytes of tensors, and maps and masks, stay the caller's memory,
+// which it lends for the length of the call; the rest is copied already (inputs.c).
+func (b *batch) translate(i *instance, entries []C.ov_write, many bool) *stage.Error {
 	for k := range entries {
 		w := &entries[k]
-		token, err := i.attribute("attribute", &w.attribute)
+		token, err := i.attribute("attribute", &w.given.attribute)
 		if err != nil && many {
 			return refuse(err.Code, "writes[%d].%s", k, err.Text)
 		}
 		if err != nil {
 			return err
 		}
-		payload, err := b.payload(&w.data)
+		payload, err := b.payload(w)
 		if err != nil {
 			name, _ := i.dict.TokenString(token)
 			return refuse(err.Code, "attribute %q: %s", name, err.Text)
@@ -89,7 +89,8 @@ func (b *batch) cut() []stage.Write {
 }
 
 // payload collects the views and what belongs to them. What they are to fit is for the stage to judge.
-func (b *batch) payload(d *C.ovstage_write_data_t) (p stage.Payload, err *stage.Error) {
+func (b *batch) payload(w *C.ov_write) (p stage.Payload, err *stage.Error) {
+	d := &w.given.data
 	p = stage.Payload{
 		Array:    bool(d.is_array),
 		Count:    uint32(d.count),
@@ -107,9 +108,9 @@ func (b *batch) payload(d *C.ovstage_write_data_t) (p stage.Payload, err *stage.
 	case d.tensors != nil && d.managed_tensors != nil:
 		err = refuse(stage.InvalidArgument, "tensors and managed_tensors are both given, expected exactly one of them")
 	case d.managed_tensors != nil:
-		p.Owned, err = b.receive(unsafe.Slice(d.managed_tensors, int(d.tensor_count)), p.Array)
+		p.Owned, err = b.receive(unsafe.Slice(d.managed_tensors, int(d.tensor_count)), unsafe.Slice(w.tensors, int(d.tensor_count)), p.Array)
 	case d.tensors != nil:
-		err = b.look(unsafe.Slice(d.tensors, int(d.tensor_count)))
+		err = b.look(unsafe.Slice(w.tensors, int(d.tensor_count)))
 	default:
 		err = refuse(stage.InvalidArgument, "tensors is NULL, expected tensor_count descriptors, or as many managed_tensors")
 	}
@@ -128,7 +129,9 @@ func (b *batch) look(tensors []C.DLTensor) *stage.Error {
 
 // receive collects tensors that were given away. The memory of a single one is offered to the stage, which may keep it
 // instead of copying.
-func (b *batch) receive(tensors []*C.DLManagedTensorVersioned, array bool) (owned memory.Block, err *stage.Error) {
+func (b *batch) receive(
+	tensors []*C.DLManagedTensorVersioned, described []C.DLTensor, array bool,
+) (owned memory.Block, err *stage.Error) {
 	for k, t := range tensors {
 		switch {
 		case t == nil:
@@ -137,7 +140,7 @@ func (b *batch) receive(tensors []*C.DLManagedTensorVersioned, array bool) (owne
 			return owned, refuse(stage.NotSupported, "managed_tensors[%d] is laid out by DLPack %d.%d, expected major version %d",
 				k, t.version.major, t.version.minor, C.DLPACK_MAJOR_VERSION)
 		}
-		if err := b.collect("managed_tensors", k, &t.dl_tensor); err != nil {
+		if err := b.collect("managed_tensors", k, &described[k]); err != nil {
 			return owned, err
 		}
 	}
@@ -161,8 +164,7 @@ func (b *batch) lend(t *C.DLManagedTensorVersioned) memory.Block {
 	return memory.FromC(unsafe.Pointer(C.ov_managed_lend(b.managed, t, unsafe.Pointer(&bytes[0]), C.uint64_t(len(bytes)))))
 }
 
-// maxAxes bounds ndim before the shape is read: what is beyond is an uninitialised descriptor rather than a tensor.
-const maxAxes = 32
+const maxAxes = C.OV_MOST_AXES
 
 // collect describes entry k of an array of tensors, in place. Memory of another device is refused here, before anybody can
 // look at it.

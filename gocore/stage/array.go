@@ -30,7 +30,7 @@ func (e *entry) judgeArrays(name string, p *Payload, count int) *Error {
 	e.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
 	e.source = nil
 	if p.IndexMap != nil {
-		e.source = slices.Clone(p.IndexMap[:count]) // the client's may change under a copy
+		e.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
 	}
 	if len(p.Views) == 1 {
 		return e.cutRows(name, p, count)
@@ -50,7 +50,7 @@ func (e *entry) takeRows(name string, p *Payload, count int) *Error {
 				name, i, row, rows)
 		}
 	}
-	e.choose(p, count, func(row int) tensor.View { return p.Views[row] })
+	e.choose(count, func(row int) tensor.View { return p.Views[row] })
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (e *entry) cutRows(name string, p *Payload, count int) *Error {
 		return wrap(err, "attribute %q", name)
 	}
 	length := len(bytes) / rows
-	e.choose(p, count, func(row int) tensor.View {
+	e.choose(count, func(row int) tensor.View {
 		cut := tensor.View{Device: whole.Device, DType: whole.DType, Shape: []int64{int64(elements / rows)}}
 		if length > 0 {
 			cut.Data = unsafe.Pointer(&bytes[row*length])
@@ -97,9 +97,9 @@ func (e *entry) pack(v tensor.View) (bytes []byte, err error) {
 }
 
 // choose collects the values of each written prim.
-func (e *entry) choose(p *Payload, count int, values func(row int) tensor.View) {
+func (e *entry) choose(count int, values func(row int) tensor.View) {
 	for i := range count {
-		if p.Mask != nil && p.Mask[i/64]>>(i%64)&1 == 0 {
+		if e.mask != nil && e.mask[i/64]>>(i%64)&1 == 0 {
 			continue
 		}
 		row := i

@@ -21,6 +21,7 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 		return errorf(InvalidArgument, "attribute %q: element_sizes has %d entries, but the query lists %d prims; pass one per prim",
 			name, len(desc.ElementSizes), q.Prims.Len())
 	}
+	desc.ElementSizes = s.take(desc.ElementSizes, len(desc.ElementSizes))
 	if desc.Initial > Discard {
 		return errorf(InvalidArgument, "attribute %q: initial is %d, expected 0 (current), 1 (zero) or 2 (discard)", name, int32(desc.Initial))
 	}

@@ -49,6 +49,22 @@ func (p *Payload) count(name string, prims int) (int, *Error) {
 	}
 }
 
+// take copies the first n of what a client has lent for the length of the call: it may change meanwhile, so that it is read once,
+// before it is judged. The copy is good until the next one, or until the mutex is free.
+func (s *Stage) take(lent []uint64, n int) []uint64 {
+	if lent == nil {
+		return nil
+	}
+	if cap(s.taken) > mostTaken && n <= mostTaken {
+		s.taken = nil
+	}
+	s.taken = append(s.taken[:0], lent[:n]...)
+	return s.taken
+}
+
+// mostTaken is how many words are kept for the next call, rather than for the largest that ever came.
+const mostTaken = 1 << 13
+
 // judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
 func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	e.view = p.Views[0]
@@ -64,7 +80,7 @@ func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	}
 	e.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
 	if p.IndexMap != nil {
-		e.source = slices.Clone(p.IndexMap[:count]) // the client's may change under a copy
+		e.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
 		for i, row := range e.source {
 			if int(row) >= rows {
 				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
@@ -77,8 +93,8 @@ func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
 			name, tensor.Axes(e.view.Shape), e.view.DType, rows, count, flatHint(e.view, rows, count))
 	}
-	if p.Mask != nil {
-		e.source = selected(p.Mask, count)
+	if e.mask != nil {
+		e.source = selected(e.mask, count)
 	}
 	return nil
 }

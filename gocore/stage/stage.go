@@ -43,8 +43,9 @@ type Stage struct {
 	aborted    []MapID // the sessions aborted last
 	ordinals   map[OrdinalQueryID]uint64
 	failed     failures
-	resolved   uint64 // list positions looked up one by one
-	adopted    uint64 // map groups whose buffer became all of a column without a copy
+	taken      []uint64 // what a call was handed in, while it is judged: see take
+	resolved   uint64   // list positions looked up one by one
+	adopted    uint64   // map groups whose buffer became all of a column without a copy
 }
 
 // Handles. Zero is never one; values are never reused within a process.

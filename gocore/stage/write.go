@@ -72,6 +72,7 @@ type entry struct {
 	prims  *pathdict.List // the prims that are written: all of the query, or those that count and mask select
 	view   tensor.View
 	source []uint32 // payload row of each written prim; nil = row k for prim k
+	mask   []uint64 // which of the leading prims are written; while it is judged
 	schema column.Schema
 	column *bound // nil until it is created
 	fresh  bool   // created for this entry, and not yet the attribute's
@@ -139,6 +140,7 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		return e, err
 	}
 	if q.Prims.Len() > 0 {
+		e.mask = s.take(p.Mask, (count+63)/64)
 		judgePayload := e.judgePayload
 		if p.Array {
 			judgePayload = e.judgeArrays
@@ -149,11 +151,11 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		if err := s.checkFixed(e.name, e.schema); err != nil {
 			return e, err
 		}
-		e.prims = s.dict.Sublist(q.Prims, count, p.Mask)
+		e.prims = s.dict.Sublist(q.Prims, count, e.mask)
 		if mode == Update {
 			e.keep(s.dict, s.exists)
 		}
-		e.owned = p.Owned
+		e.owned, e.mask = p.Owned, nil
 	}
 	if err := s.checkMode(e.prims, mode); err != nil {
 		return e, err

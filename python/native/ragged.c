@@ -85,6 +85,15 @@ static PyObject* pack(const run* self, uint32_t tensors, keep held) {
   return NULL;
 }
 
+/* A list of our own of what was opened: the caller's may change while it is looked at. */
+static bool own_words(words* list) {
+  if (list->copy) return true;
+  list->copy = malloc((list->count + 1) * sizeof(uint32_t));
+  if (!list->copy) return PyErr_NoMemory() != NULL;
+  list->data = memcpy(list->copy, list->data, list->count * sizeof(uint32_t));
+  return true;
+}
+
 PyObject* group_pack(PyObject* object, PyObject* rows) {
   Group* self = (Group*)object;
   const ovstage_data_t* data = self->kind == GROUP_READ ? &self->raw.read.data : &self->raw.map.data;
@@ -92,6 +101,10 @@ PyObject* group_pack(PyObject* object, PyObject* rows) {
   keep held;
   if (rows != Py_None && !words_open(&chosen, rows, "rows", "", 32)) return NULL;
   PyObject* answer = NULL;
+  if (rows != Py_None && !own_words(&chosen)) {
+    words_close(&chosen);
+    return NULL;
+  }
   if (!data->tensor_count) {
     PyErr_SetString(PyExc_ValueError, "the group has no tensors");
   } else if (group_open(self, "pack") && group_hold_payload(self, "pack", &held)) {

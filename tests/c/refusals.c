@@ -350,6 +350,9 @@ static void publications(const scene* s) {
   batch.write_count = SIZE_MAX;
   SAYS(s->go->publish(s->stage, NULL, 0, &batch, 1, 2).status,
        "batches[0].write_count is 18446744073709551615, which is more than memory holds");
+  batch.write_count = (size_t)1 << 40;
+  SAYS(s->go->publish(s->stage, NULL, 0, &batch, 1, 2).status,
+       "writes: out of memory for a copy of what was handed in");
   batch.write_count = 1;
   SAYS(s->go->publish(s->stage, NULL, 0, &batch, 1, 2).status,
        "batches[0]: writes[0].attribute: 3735928559 is not a token of this stage's dictionary; intern the name first");

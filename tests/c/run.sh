@@ -21,7 +21,7 @@ warnings=(-Wall -Wextra -Werror -pedantic "-I$include")
 c=("${cc[@]}" -std=c11 "${warnings[@]}")
 cpp=("${cxx[@]}" -std=c++17 "${warnings[@]}")
 sources=("$here/client.c" "$here/values.c" "$here/map.c" "$here/filter.c" "$here/hierarchy.c" "$here/refusals.c"
-  "$here/scene.c")
+  "$here/adversary.c" "$here/scene.c")
 link=("-L$directory" "-Wl,-rpath,$directory" -lovstage -pthread)
 
 work=$(mktemp -d)
@@ -80,7 +80,7 @@ client() { # NAME COMPILER...
 leaks() {
   within 900 valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
     --child-silent-after-fork=yes --ignore-ranges=0xc000000000-0x7fffffffffff --suppressions="$here/valgrind.supp" \
-    "$work/client" >"$work/valgrind.txt" 2>"$work/valgrind.log" ||
+    "$work/client" 0 >"$work/valgrind.txt" 2>"$work/valgrind.log" ||
     { cat "$work/valgrind.txt" "$work/valgrind.log" && fail "valgrind found faults"; }
   tail -n 1 "$work/valgrind.txt"
 }

@@ -45,6 +45,11 @@ extern const size_t hierarchy_group_count;
 extern const check_group refusal_groups[];
 extern const size_t refusal_group_count;
 
+/* Those of adversary.c. */
+extern const check_group adversary_groups[];
+extern const size_t adversary_group_count;
+extern int adversary_rounds; /* how often a call is tried against one */
+
 bool check(bool held, const char* condition, const char* function, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)
