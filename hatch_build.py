@@ -1,7 +1,7 @@
 """Builds the two native files of the package, and what a C program needs to use the first of them.
 
     libovstage.so      the Go engine behind its C ABI, one Go runtime per process
-    _native.abi3.so    the C extension that the Python package loads, linked to that library
+    _native.abi3.so    the C extension that the Python package loads, which opens that library with the first stage
 
 pip reaches this file as a hatchling build hook; build.sh and a developer's inner loop run it as a program:
 
@@ -149,13 +149,13 @@ def build_extension(root: Path, out: Path, cc: Compiler, env: Mapping[str, str],
         *(f"-DPy_LIMITED_API={LIMITED_API}", f"-I{include}", "-Icapi_export/include"),
         *(["-idirafter", "/usr/include"] if cc.is_zig else []),  # Debian's pyconfig.h includes a file from there
         *(str(path.relative_to(root)) for path in sources if path.suffix == ".c"),
-        f"{out}/{LIBRARY}",
-        # DT_RPATH, not RUNPATH: LD_LIBRARY_PATH must not be able to bring in a second copy, hence a second Go runtime.
-        *("-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags", "-Wl,-z,now"),
-        *("-Wl,--no-as-needed", "-lc"),  # auditwheel takes an extension without libc for a broken one
+        "-Wl,-z,now",
+        # auditwheel takes an extension without libc for a broken one
+        *("-Wl,--no-as-needed", "-lc", "-lpthread", "-ldl"),
         *("-s", "-o", f"{out}/{EXTENSION}"),
     ]
-    make(out / EXTENSION, argv, [*sources, *files(root / "capi_export/include")], root, env)
+    shared = [root / "capi_export/log_rules.h", *files(root / "capi_export/include")]
+    make(out / EXTENSION, argv, [*sources, *shared], root, env)
 
 
 def files(folder: Path) -> list[Path]:

@@ -313,6 +313,21 @@ static void trim(void) {
   if (!ov_forked) ov_memory_trim();
 }
 
+/* ---- Log --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t log_mark(void) { return ov_forked ? 0 : ov_log_mark(); }
+
+static ovstage_api_status_t log_wait(uint64_t mark, ovstage_timeout_ns_t timeout) {
+  ovstage_api_status_t status = ov_begin("log_wait");
+  return status == OVSTAGE_OK ? ov_log_wait(mark, timeout) : status;
+}
+
+static uint64_t log_cut(ovstage_log_callback_t callback, void* user_data, uint64_t* left) {
+  uint64_t none;
+  if (ov_forked) return 0;
+  return ov_log_cut(callback, user_data, left != NULL ? left : &none);
+}
+
 static ovstage_api_status_t op_status(ovstage_instance_t* instance, ovstage_op_id_t op) {
   const char* symbol = "op_status";
   ovstage_api_status_t status = ov_enter_instance(instance, symbol);
@@ -349,4 +364,7 @@ const ovstage_go_v1_t ov_extension = {
     .publish = publish,
     .query_count = query_count,
     .query_where = query_where,
+    .log_mark = log_mark,
+    .log_wait = log_wait,
+    .log_cut = log_cut,
 };

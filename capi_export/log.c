@@ -12,13 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
+#include "log_rules.h"
 #include "ring.h"
-
-/* The one channel so far. Rules name it, or a prefix of it. */
-static const char CHANNEL[] = "ovstage";
 
 /* A receiver that has stopped taking messages must not eat the memory; what does not fit is counted and told. */
 enum { LONGEST_QUEUE = 1 << 14 };
@@ -27,19 +24,21 @@ enum { NOBODY_LISTENS = INT_MAX };
 
 typedef struct message {
   struct message* next;
+  uint64_t number;
   ovstage_log_severity_t severity;
   double timestamp;
   size_t length;
   char text[];
 } message;
 
-static int threshold = NOBODY_LISTENS; /* of CHANNEL; read without the lock */
+static int threshold = NOBODY_LISTENS; /* of LOG_CHANNEL; read without the lock */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for all below */
 static pthread_cond_t queued = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t delivered; /* on the monotonic clock */
 static message *head, **tail = &head;
 static uint64_t emitted, done; /* messages so far; the difference is queued or being delivered */
+static uint64_t delivering;    /* number of the message that a receiver is at; 0: none is */
 static uint64_t dropped;
 static uint64_t generation; /* rises with every install */
 static ovstage_log_callback_t receiver;
@@ -65,18 +64,18 @@ static void append(message* m) {
   m->next = NULL;
   *tail = m;
   tail = &m->next;
-  emitted++;
+  m->number = ++emitted;
   pthread_cond_signal(&queued);
 }
 
 static message* compose(ovstage_log_severity_t severity, const char* text, size_t length) {
-  message* m = malloc(sizeof *m + sizeof CHANNEL + length + 2);
+  message* m = malloc(sizeof *m + sizeof LOG_CHANNEL + length + 2);
   if (m == NULL) return NULL;
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   m->severity = severity;
   m->timestamp = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-  m->length = (size_t)sprintf(m->text, "%s: ", CHANNEL) + length;
+  m->length = (size_t)sprintf(m->text, LOG_CHANNEL ": ") + length;
   memcpy(m->text + m->length - length, text, length);
   m->text[m->length] = '\0';
   return m;
@@ -132,11 +131,13 @@ static void* dispatch(void* unused) {
     }
     ovstage_log_callback_t to = receiver;
     void* data = receiver_data;
+    delivering = m->number;
     pthread_mutex_unlock(&lock);
     if (to != NULL) to(m->severity, m->timestamp, (ovx_string_t){m->text, m->length}, data);
     free(m);
     pthread_mutex_lock(&lock);
-    done++;
+    delivering = 0;
+    done = head != NULL ? head->number - 1 : emitted;
     pthread_cond_broadcast(&delivered);
   }
   return NULL;
@@ -168,21 +169,18 @@ static struct timespec deadline_after(ovstage_timeout_ns_t timeout) {
   return at;
 }
 
-ovstage_api_status_t ov_log_flush(ovstage_timeout_ns_t timeout) {
+ovstage_api_status_t ov_log_wait(uint64_t mark, ovstage_timeout_ns_t timeout) {
   ovstage_api_status_t status = OVSTAGE_OK;
   struct timespec deadline = deadline_after(timeout);
   pthread_mutex_lock(&lock);
-  uint64_t goal = emitted;
-  if (inside_callback()) {
+  if (inside_callback())
     status =
         ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "ovstage_flush_log was called by the log callback, for which it waits");
-  } else {
-    while (receiver != NULL && done < goal && status == OVSTAGE_OK) {
-      if (timeout == OVSTAGE_TIMEOUT_INFINITE)
-        pthread_cond_wait(&delivered, &lock);
-      else if (pthread_cond_timedwait(&delivered, &lock, &deadline) == ETIMEDOUT && done < goal)
-        status = OVSTAGE_ERROR_TIMEOUT;
-    }
+  while (done < mark && status == OVSTAGE_OK) {
+    if (timeout == OVSTAGE_TIMEOUT_INFINITE)
+      pthread_cond_wait(&delivered, &lock);
+    else if (pthread_cond_timedwait(&delivered, &lock, &deadline) == ETIMEDOUT && done < mark)
+      status = OVSTAGE_ERROR_TIMEOUT;
   }
   pthread_mutex_unlock(&lock);
   if (status == OVSTAGE_ERROR_TIMEOUT)
@@ -190,16 +188,59 @@ ovstage_api_status_t ov_log_flush(ovstage_timeout_ns_t timeout) {
   return status;
 }
 
-/* Called with the lock. When it returns the callback has had all its messages and will never be called again. */
-static void remove_receiver(void) {
+uint64_t ov_log_mark(void) {
+  pthread_mutex_lock(&lock);
+  uint64_t mark = receiver != NULL ? emitted : done;
+  pthread_mutex_unlock(&lock);
+  return mark;
+}
+
+/* ---- Removing ---------------------------------------------------------------------------------------------------- */
+
+/* Called with the lock. What is queued is nobody's any more. */
+static void discard_queue(void) {
+  while (head != NULL) {
+    message* m = head;
+    head = m->next;
+    free(m);
+  }
+  tail = &head;
+  dropped = 0;
+  if (delivering == 0) done = emitted;
+  pthread_cond_broadcast(&delivered);
+}
+
+/* Called with the lock. */
+static void cut_receiver(void) {
   __atomic_store_n(&threshold, NOBODY_LISTENS, __ATOMIC_RELAXED);
-  uint64_t removed = generation;
-  if (!inside_callback())
-    while (done < emitted && generation == removed) pthread_cond_wait(&delivered, &lock);
-  if (generation != removed) return; /* another thread has installed a new one meanwhile */
   receiver = NULL;
   receiver_data = NULL;
-  dropped = 0;
+  discard_queue();
+}
+
+uint64_t ov_log_cut(ovstage_log_callback_t callback, void* user_data, uint64_t* left) {
+  pthread_mutex_lock(&lock);
+  *left = 0;
+  if (receiver == callback && receiver_data == user_data) {
+    *left = emitted - done;
+    cut_receiver();
+  }
+  uint64_t mark = delivering;
+  pthread_mutex_unlock(&lock);
+  return mark;
+}
+
+/* Called with the lock. Delivers what was under way when it was called, and no more. When it returns the callback will
+ * never be called again, whatever others log or install meanwhile: neither moves what it waits for. */
+static void remove_receiver(void) {
+  __atomic_store_n(&threshold, NOBODY_LISTENS, __ATOMIC_RELAXED);
+  uint64_t removed = generation, mark = emitted;
+  if (!inside_callback())
+    while (done < mark) pthread_cond_wait(&delivered, &lock);
+  if (generation == removed) cut_receiver(); /* else another thread has installed a new one meanwhile */
+  mark = delivering;
+  if (!inside_callback())
+    while (done < mark) pthread_cond_wait(&delivered, &lock);
 }
 
 uint64_t ov_log_generation(void) {
@@ -217,74 +258,15 @@ void ov_log_remove_if(uint64_t installed) {
 
 /* ---- Installing -------------------------------------------------------------------------------------------------- */
 
-static const struct {
-  const char* name;
-  int level;
-} LEVELS[] = {
-    {"verbose", OVSTAGE_LOG_VERBOSE},
-    {"debug", OVSTAGE_LOG_VERBOSE},
-    {"info", OVSTAGE_LOG_INFO},
-    {"warn", OVSTAGE_LOG_WARNING},
-    {"warning", OVSTAGE_LOG_WARNING},
-    {"error", OVSTAGE_LOG_ERROR},
-    {"fatal", OVSTAGE_LOG_ERROR + 1}, /* there is no severity for it: it lets nothing pass that is sent today */
-    {"none", OVSTAGE_LOG_NONE},
-};
-
-static ovx_string_t trim(ovx_string_t s) {
-  while (s.length > 0 && strchr(" \t\r\n", s.ptr[0])) s.ptr++, s.length--;
-  while (s.length > 0 && strchr(" \t\r\n", s.ptr[s.length - 1])) s.length--;
-  return s;
-}
-
-/* Splits at the first `separator`; without one everything is the first part. */
-static ovx_string_t cut(ovx_string_t* rest, char separator) {
-  const char* at = rest->length > 0 ? memchr(rest->ptr, separator, rest->length) : NULL;
-  ovx_string_t first = {rest->ptr, at != NULL ? (size_t)(at - rest->ptr) : rest->length};
-  size_t used = first.length + (at != NULL);
-  rest->ptr += used;
-  rest->length -= used;
-  return first;
-}
-
-/* Finds the threshold that the rules give CHANNEL: that of the longest matching name, of equal ones the last. */
-static ovstage_api_status_t apply_rules(ovx_string_t filter, int* level) {
-  size_t longest = 0;
-  filter = trim(filter);
-  while (filter.length > 0) {
-    ovx_string_t rule = trim(cut(&filter, ',')), whole = rule;
-    ovx_string_t channel = trim(cut(&rule, '=')), word = trim(rule);
-    size_t known = 0, count = sizeof LEVELS / sizeof *LEVELS;
-    while (known < count &&
-           !(strlen(LEVELS[known].name) == word.length && strncasecmp(LEVELS[known].name, word.ptr, word.length) == 0))
-      known++;
-    if (channel.length == 0 || known == count)
-      return ov_fail(
-          OVSTAGE_ERROR_INVALID_ARGUMENT,
-          "channel_filter: \"%.*s\" is not a rule: expected channel=level, with level one of verbose, debug, "
-          "info, warn, warning, error, fatal, none",
-          (int)(whole.length < 200 ? whole.length : 200), whole.ptr);
-    if (channel.length >= longest && channel.length < sizeof CHANNEL &&
-        memcmp(channel.ptr, CHANNEL, channel.length) == 0) {
-      longest = channel.length;
-      *level = LEVELS[known].level;
-    }
-  }
-  return OVSTAGE_OK;
-}
-
 ovstage_api_status_t ov_log_install(ovstage_log_severity_t severity, const ovx_string_t* filter,
                                     ovstage_log_callback_t callback, void* user_data) {
-  int level = (int)severity;
-  if (level < OVSTAGE_LOG_VERBOSE || level > OVSTAGE_LOG_NONE || level == OVSTAGE_LOG_ERROR + 1)
-    return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT,
-                   "severity %d is not one of VERBOSE (-2), INFO (-1), WARNING (0), ERROR (1), NONE (3)", level);
+  int level;
+  char text[512];
   if (filter != NULL && ovx_string_has_null_data(filter))
     return ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "channel_filter: ptr is NULL with length %zu", filter->length);
-  if (filter != NULL && filter->ptr != NULL) {
-    ovstage_api_status_t status = apply_rules(*filter, &level);
-    if (status != OVSTAGE_OK) return status;
-  }
+  ovx_string_t rules = filter != NULL && filter->ptr != NULL ? *filter : (ovx_string_t){"", 0};
+  if (!log_threshold((int)severity, rules, &level, text, sizeof text))
+    return ov_fail_text(OVSTAGE_ERROR_INVALID_ARGUMENT, text, strlen(text));
   ovstage_api_status_t status = OVSTAGE_OK;
   pthread_mutex_lock(&lock);
   if (callback == NULL) {

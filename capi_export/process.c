@@ -157,7 +157,7 @@ ovstage_api_status_t ovstage_set_log_callback(ovstage_log_severity_t severity, c
 
 ovstage_api_status_t ovstage_flush_log(ovstage_timeout_ns_t timeout) {
   ovstage_api_status_t status = ov_begin("ovstage_flush_log");
-  return status == OVSTAGE_OK ? ov_log_flush(timeout) : status;
+  return status == OVSTAGE_OK ? ov_log_wait(ov_log_mark(), timeout) : status;
 }
 
 /* ---- One copy per process ---------------------------------------------------------------------------------------- */

@@ -1,63 +1,172 @@
 /*
  * log.c - the log callback: one in the process, called by the library's dispatcher thread.
  *
- * A callback that was replaced may still be on its way to be called. It is therefore kept until a flush or a clearing
- * has returned OK, after which the library promises never to call it again. Installing happens with the GIL, so that
- * the list here has the order that the library has; it never waits for a callback.
+ * The library knows one function, deliver, whatever callbacks come and go. It takes the callback of the moment with the
+ * GIL, as does whoever replaces it: a replaced callback is let go of at once, and a call that has begun holds its own.
+ *
+ * A callback that is set before there is a library is kept, and in force from the first stage on.
  */
 #include "native.h"
 
-typedef struct receiver {
-  struct receiver* next;
-  uint64_t number; /* rises with every install */
-  PyObject* callback;
-} receiver;
+#include "../../capi_export/log_rules.h"
 
-static receiver* installed; /* newest first; all but the first are retired. Guarded by the GIL, like the count. */
-static uint64_t installs;
+/* All of it is guarded by the GIL. */
+static PyObject* receiver; /* NULL: none */
+static uint64_t installs;  /* so far */
+static struct {            /* how to install the receiver that is kept; `rules` is NULL when there is none */
+  int32_t severity;
+  PyObject* rules;
+} kept;
 
-static void deliver(ovstage_log_severity_t severity, double timestamp, ovx_string_t message, void* user_data) {
+static void deliver(ovstage_log_severity_t severity, double timestamp, ovx_string_t message, void* unused) {
+  (void)unused;
   if (!Py_IsInitialized()) return;
   PyGILState_STATE state = PyGILState_Ensure();
-  PyObject* callback = Py_NewRef(((receiver*)user_data)->callback);
-  PyObject* text = string_of(message);
-  PyObject* result = text ? PyObject_CallFunction(callback, "idO", (int)severity, timestamp, text) : NULL;
-  if (!result) PyErr_WriteUnraisable(callback); /* printed with its traceback: there is nobody to raise it to */
-  Py_XDECREF(result);
-  Py_XDECREF(text);
-  Py_DECREF(callback);
+  PyObject* callback = Py_XNewRef(receiver);
+  if (callback) {
+    PyObject* text = string_of(message);
+    PyObject* result = text ? PyObject_CallFunction(callback, "idO", (int)severity, timestamp, text) : NULL;
+    if (!result) PyErr_WriteUnraisable(callback); /* printed with its traceback: there is nobody to raise it to */
+    Py_XDECREF(result);
+    Py_XDECREF(text);
+    Py_DECREF(callback);
+  }
   PyGILState_Release(state);
 }
 
-/* Drops what follows `link`, which is cut off first: what a callback's end runs may install another one. */
-static void drop_after(receiver** link) {
-  receiver* gone = *link;
-  *link = NULL;
-  while (gone) {
-    receiver* next = gone->next;
-    Py_DECREF(gone->callback);
-    free(gone);
-    gone = next;
-  }
+/* Whatever the end of the earlier one runs finds the new one in its place. */
+static void replace_receiver(PyObject* callback) {
+  PyObject* earlier = receiver;
+  receiver = Py_XNewRef(callback);
+  installs++;
+  Py_CLEAR(kept.rules);
+  Py_XDECREF(earlier);
 }
 
-/* Ends delivery. A callback that another thread has installed meanwhile stays, and so do the retired ones: one of them
- * may still be under way. */
-static ovstage_api_status_t remove_callback(void) {
-  uint64_t before = installs;
-  ovstage_api_status_t status;
-  WITHOUT_GIL(status = ovstage_set_log_callback(OVSTAGE_LOG_NONE, NULL, NULL, NULL));
-  if (status == OVSTAGE_OK && installs == before) drop_after(&installed);
+/* ---- Installing -------------------------------------------------------------------------------------------------- */
+
+/* While the library has the callback it is held alive, so that the end of the last stage does not wait for messages on its
+ * own: that is done here, where Ctrl-C is answered. */
+static bool holding;
+
+/* With the GIL all the while: callbacks are here and in the library in one order. It waits for no callback. */
+static ovstage_api_status_t install(int32_t severity, ovx_string_t rules) {
+  ovstage_api_status_t status = ovstage_set_log_callback((ovstage_log_severity_t)severity, rules.length ? &rules : NULL,
+                                                         deliver, NULL);
+  if (status == OVSTAGE_OK && !holding) holding = ovstage_initialize(NULL) == OVSTAGE_OK;
   return status;
+}
+
+static void let_go(void) {
+  if (!holding) return;
+  holding = false;
+  WITHOUT_GIL(ovstage_shutdown());
+}
+
+/* Before there is a library, which judges the rules otherwise. */
+static bool keep_callback(PyObject* callback, int32_t severity, PyObject* filter) {
+  PyObject* rules = filter ? Py_NewRef(filter) : PyUnicode_FromString("");
+  ovx_string_t text;
+  char fault[512];
+  int level;
+  if (!rules || !guard_string(rules, "channel_filter", &text)) {
+    Py_XDECREF(rules);
+    return false;
+  }
+  if (!log_threshold(severity, text, &level, fault, sizeof fault)) {
+    Py_DECREF(rules);
+    return raise_stage_error(OVSTAGE_ERROR_INVALID_ARGUMENT, "%s", fault) != NULL;
+  }
+  replace_receiver(callback);
+  kept.severity = severity;
+  kept.rules = rules;
+  return true;
+}
+
+bool begin_log(void) {
+  if (!kept.rules) return true;
+  ovx_string_t rules;
+  if (!guard_string(kept.rules, "channel_filter", &rules)) return false;
+  ovstage_api_status_t status = ovstage_initialize(NULL);
+  if (status == OVSTAGE_OK) {
+    holding = true;
+    status = install(kept.severity, rules);
+  }
+  if (status == OVSTAGE_OK) {
+    Py_CLEAR(kept.rules);
+    return true;
+  }
+  raise_library_error(status);
+  let_go();
+  return false;
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static const uint64_t AT_EXIT = 2000000000; /* ns */
+static bool leaving;                        /* the interpreter is: nothing waits for longer */
+
+static ovstage_api_status_t attempt_log_wait(void* mark, uint64_t timeout) {
+  return native.go->log_wait(*(uint64_t*)mark, timeout);
+}
+
+/* Wait for the messages up to a mark, which is set before the wait, so that others who log cannot draw it out. */
+static bool wait_for_log(uint64_t mark, uint64_t timeout, ovstage_api_status_t* status) {
+  return wait_in_slices(attempt_log_wait, &mark, leaving && timeout > AT_EXIT ? AT_EXIT : timeout, status);
+}
+
+/* Takes the callback away; what is under way is not delivered any more. The number of such messages, with the one that a
+ * call is at now, is the answer; `mark` is what to wait for until no call is. */
+static uint64_t cut_log(uint64_t* mark) {
+  uint64_t left = 0;
+  *mark = native.go->log_cut(deliver, NULL, &left);
+  replace_receiver(NULL);
+  let_go();
+  return left;
+}
+
+/* Delivers what is under way and ends. False: a signal handler raised, and the callback is still in force. */
+static bool end_in_order(void) {
+  uint64_t before = installs, mark = native.go->log_mark();
+  ovstage_api_status_t status; /* of no interest: from inside the callback there is nothing to wait for */
+  if (!wait_for_log(mark, OVSTAGE_TIMEOUT_INFINITE, &status)) return false;
+  if (installs != before) return true; /* another thread has installed one meanwhile */
+  cut_log(&mark);
+  return wait_for_log(mark, OVSTAGE_TIMEOUT_INFINITE, &status);
+}
+
+static bool in_library(void) { return holding && native.go && !native.forked; }
+
+bool end_log_of_stages(void) {
+  if (!in_library() || native.stages) return true;
+  uint64_t before = installs, mark = native.go->log_mark();
+  ovstage_api_status_t status;
+  bool calm = wait_for_log(mark, OVSTAGE_TIMEOUT_INFINITE, &status);
+  if (installs != before || native.stages) return calm;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  cut_log(&mark);
+  PyErr_Restore(type, value, traceback);
+  return calm && wait_for_log(mark, OVSTAGE_TIMEOUT_INFINITE, &status);
 }
 
 /* The dispatcher must not call into an interpreter that is going away. */
 PyObject* end_log(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
-  if (!installed) return Py_NewRef(Py_None);
-  remove_callback(); /* refused where the process state has ended: just as well */
-  return Py_NewRef(Py_None);
+  leaving = true;
+  if (!in_library()) return Py_NewRef(Py_None);
+  uint64_t mark = native.go->log_mark();
+  ovstage_api_status_t status;
+  bool calm = wait_for_log(mark, AT_EXIT, &status);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  uint64_t left = cut_log(&mark);
+  if (left)
+    PySys_WriteStderr("ovstage: %llu log messages were not delivered, the callback is too slow for the exit\n",
+                      (unsigned long long)left);
+  PyErr_Restore(type, value, traceback);
+  return calm ? Py_NewRef(Py_None) : NULL;
 }
 
 static bool end_log_at_exit(PyObject* module) {
@@ -73,42 +182,32 @@ static bool end_log_at_exit(PyObject* module) {
   return registered;
 }
 
-static ovstage_api_status_t attempt_flush(void* unused, uint64_t timeout) {
-  (void)unused;
-  return ovstage_flush_log(timeout);
-}
-
-/* Clearing delivers what is on its way first. That is waited for here, where Ctrl-C ends it and leaves the callback. */
-static PyObject* clear_callback(void) {
-  ovstage_api_status_t status; /* of no interest: from inside the callback there is nothing to wait for */
-  if (!wait_in_slices(attempt_flush, NULL, OVSTAGE_TIMEOUT_INFINITE, &status)) return NULL;
-  return none_or_raise(remove_callback());
-}
+/* ---- The functions of the module --------------------------------------------------------------------------------- */
 
 PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"set_log_callback", 3, 1, {"callback", "severity", "channel_filter"}, {0}};
   PyObject* slots[3];
   int32_t severity = OVSTAGE_LOG_WARNING;
-  ovx_string_t filter = {0};
+  ovx_string_t rules = {0};
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) ||
       (slots[1] && !guard_int32(slots[1], "severity", &severity)) ||
-      (slots[2] && slots[2] != Py_None && !guard_string(slots[2], "channel_filter", &filter))) {
+      (slots[2] && slots[2] != Py_None && !guard_string(slots[2], "channel_filter", &rules))) {
     return NULL;
   }
+  if (native.forked) return raise_forked("set_log_callback");
   drop_parked();
-  if (slots[0] == Py_None) return clear_callback();
-  receiver* fresh = end_log_at_exit(module) ? malloc(sizeof *fresh) : NULL;
-  if (!fresh) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-  *fresh = (receiver){installed, ++installs, Py_NewRef(slots[0])};
-  installed = fresh; /* before the library knows it: a message may arrive at once */
-  ovstage_api_status_t status = ovstage_set_log_callback((ovstage_log_severity_t)severity,
-                                                         filter.length ? &filter : NULL, deliver, fresh);
-  if (status == OVSTAGE_OK) return Py_NewRef(Py_None);
-  installed = fresh->next;
-  raise_library_error(status);
-  Py_DECREF(fresh->callback);
-  free(fresh);
-  return NULL;
+  if (slots[0] == Py_None) {
+    if (in_library()) return end_in_order() ? Py_NewRef(Py_None) : NULL;
+    replace_receiver(NULL);
+    return Py_NewRef(Py_None);
+  }
+  if (!end_log_at_exit(module)) return NULL;
+  if (!library_is_open())
+    return keep_callback(slots[0], severity, rules.length ? slots[2] : NULL) ? Py_NewRef(Py_None) : NULL;
+  ovstage_api_status_t status = install(severity, rules);
+  if (status != OVSTAGE_OK) return raise_library_error(status);
+  replace_receiver(slots[0]);
+  return Py_NewRef(Py_None);
 }
 
 PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -117,14 +216,11 @@ PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, P
   PyObject* slots[1];
   uint64_t timeout;
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_timeout(slots[0], &timeout)) return NULL;
+  if (native.forked) return raise_forked("flush_log");
   drop_parked();
-  uint64_t newest = installed ? installed->number : 0;
+  if (!native.go) return Py_NewRef(Py_True); /* no stage has ever been, nor said anything */
   ovstage_api_status_t status;
-  if (!wait_in_slices(attempt_flush, NULL, timeout, &status)) return NULL;
+  if (!wait_for_log(native.go->log_mark(), timeout, &status)) return NULL;
   if (status == OVSTAGE_ERROR_TIMEOUT) return Py_NewRef(Py_False);
-  if (status != OVSTAGE_OK) return raise_library_error(status);
-  receiver** link = &installed;
-  while (*link && (*link)->number >= newest) link = &(*link)->next;
-  drop_after(link); /* retired before the flush; later ones are not covered by it */
-  return Py_NewRef(Py_True);
+  return status == OVSTAGE_OK ? Py_NewRef(Py_True) : raise_library_error(status);
 }

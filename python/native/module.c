@@ -29,38 +29,11 @@ void free_object(PyObject* self) {
 
 /* ---- Functions --------------------------------------------------------------------------------------------------- */
 
-/* Calls that need no stage of the caller's need one of ours: the version and the extension table are asked of an
- * instance. */
-static bool probe(uint32_t version[3]) {
-  ovstage_instance_desc_t desc = {"version probe"};
-  ovstage_instance_t* instance = NULL;
-  ovstage_api_status_t status;
-  WITHOUT_GIL(status = ovstage_create_instance(&desc, &instance));
-  if (status != OVSTAGE_OK) {
-    PyObject* text = last_library_text(status);
-    if (text) PyErr_Format(PyExc_RuntimeError, "the version probe of libovstage.so failed: %U", text);
-    Py_XDECREF(text);
-    return false;
-  }
-  ovstage_get_version(instance, &version[0], &version[1], &version[2]);
-  bool found = find_extension(instance);
-  WITHOUT_GIL(ovstage_destroy_instance(instance));
-  return found;
-}
-
 static PyObject* library_version(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
-  static uint32_t version[3];
-  static bool known;
-  if (!known && !probe(version)) return NULL;
-  known = true;
-  return Py_BuildValue("(III)", version[0], version[1], version[2]);
-}
-
-static bool need_extension(void) {
-  uint32_t version[3];
-  return native.go || probe(version);
+  uint32_t level[3];
+  return library_level(level) ? Py_BuildValue("(III)", level[0], level[1], level[2]) : NULL;
 }
 
 static PyObject* process_counters(PyObject* module, PyObject* unused) {
@@ -68,9 +41,8 @@ static PyObject* process_counters(PyObject* module, PyObject* unused) {
   (void)unused;
   drop_parked();
   if (native.forked) return raise_forked("process_counters");
-  if (!need_extension()) return NULL;
   ovstage_go_counters_t counters = {.struct_size = sizeof counters};
-  WITHOUT_GIL(native.go->process_counters(&counters));
+  if (native.go) WITHOUT_GIL(native.go->process_counters(&counters)); /* else there has been no stage: all is zero */
   return counters_dict(&counters);
 }
 
@@ -79,8 +51,7 @@ static PyObject* trim_memory(PyObject* module, PyObject* unused) {
   (void)unused;
   drop_parked();
   if (native.forked) return raise_forked("trim_memory");
-  if (!need_extension()) return NULL;
-  WITHOUT_GIL(native.go->trim());
+  if (native.go) WITHOUT_GIL(native.go->trim());
   return Py_NewRef(Py_None);
 }
 
@@ -95,6 +66,7 @@ static PyObject* initialize(PyObject* module, PyObject* const* args, Py_ssize_t 
   ovstage_config_entry_t entry =
       ovstage_config_entry_uint64(OVSTAGE_CONFIG_RUNTIME_DEFAULT_HIERARCHY_COMPUTATION_MODEL, model);
   ovstage_config_t config = {chosen ? &entry : NULL, chosen};
+  if (!library_open()) return NULL;
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_initialize(&config));
   return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
@@ -103,6 +75,7 @@ static PyObject* initialize(PyObject* module, PyObject* const* args, Py_ssize_t 
 static PyObject* shutdown_process(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
+  if (!library_open()) return NULL;
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_shutdown());
   return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
@@ -111,7 +84,7 @@ static PyObject* shutdown_process(PyObject* module, PyObject* unused) {
 static PyObject* mark_forked(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
-  native.forked = true;
+  native.forked = library_is_open(); /* a child of a process without an engine may start one */
   return Py_NewRef(Py_None);
 }
 

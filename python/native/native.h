@@ -16,7 +16,7 @@
  *   guard.c       argument guards                               dlpack_in.c   import from DLPack producers
  *   error.c       exceptions                                    park.c        Python references dropped without the GIL
  *   log.c         log callback                              scene.c       Stage: clones, relatives, world transforms
- *   handle.c      Handle: what a stage hands out
+ *   handle.c      Handle: what a stage hands out                library.c     libovstage.so, opened by the first stage
  *
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
  * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
@@ -44,6 +44,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "library.h"
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "foreign byte order is told apart by this");
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes of the buffer protocol are used as shapes of DLPack");
 
@@ -59,7 +61,8 @@ typedef struct {
   PyObject* empty_tuple;
   PyObject* ask_versioned;   /* {"max_version": (1, 3)} */
   const ovstage_go_v1_t* go; /* the extension table, found with the first instance */
-  bool forked;               /* this process is a forked child */
+  int64_t stages;            /* that are alive */
+  bool forked;               /* this process is a forked child of one that had the library open */
 } native_state;
 
 extern native_state native;
@@ -70,6 +73,13 @@ PyObject* package_attribute(PyObject** slot, const char* module, const char* att
 /* A new object of a type of this module or of a Python subclass, all zero, without calling __init__. */
 PyObject* new_object(PyTypeObject* type);
 void free_object(PyObject* self); /* the last act of a tp_dealloc */
+
+/* ---- library.c: libovstage.so ------------------------------------------------------------------------------------ */
+
+/* All need the GIL. False: RuntimeError "Failed to load ..."; the next call tries again. */
+bool library_open(void);
+bool library_level(uint32_t level[3]); /* the interface level, which the file tells without being opened */
+bool library_is_open(void);
 
 /* ---- error.c: exceptions ----------------------------------------------------------------------------------------- */
 
@@ -599,5 +609,8 @@ void payload_close(payload* self);
 PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* end_log(PyObject* module, PyObject* unused);
+
+bool begin_log(void);         /* with a stage, before it is made: a callback that was kept comes into force. False: an exception */
+bool end_log_of_stages(void); /* with the last stage, after it has gone. False: a signal handler raised, all has ended anyway */
 
 #endif

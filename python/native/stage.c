@@ -124,6 +124,7 @@ static int stage_init(PyObject* object, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_RuntimeError, "a Stage cannot be initialised twice");
     return -1;
   }
+  if (!library_open() || !begin_log()) return -1;
   ovstage_instance_desc_t desc = {name};
   ovstage_instance_t* instance = NULL;
   ovstage_api_status_t status;
@@ -137,6 +138,7 @@ static int stage_init(PyObject* object, PyObject* args, PyObject* kwargs) {
     return -1;
   }
   native.go->instance_retain(instance);
+  native.stages++;
   pthread_mutex_init(&self->handover, NULL);
   self->instance = instance;
   self->alive = true;
@@ -168,6 +170,7 @@ static ovstage_api_status_t destroy_instance(Stage* self) {
 static PyObject* stage_destroy(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
+  if (native.forked) return Py_NewRef(Py_None); /* before anything is locked: who holds the lock may have stayed behind */
   drop_parked();
   if (!self->alive) return Py_NewRef(Py_None);
   self->alive = false; /* first: no other thread shall begin a call */
@@ -177,18 +180,21 @@ static PyObject* stage_destroy(PyObject* object, PyObject* unused) {
     self->alive = true;
     return raise_library_error(status);
   }
+  native.stages--;
   end_sessions(self);
   drop_finished_orphans(self);
-  return Py_NewRef(Py_None);
+  return end_log_of_stages() ? Py_NewRef(Py_None) : NULL;
 }
 
 static void stage_dealloc(PyObject* object) {
   Stage* self = (Stage*)object;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (self->alive) {
+  if (self->alive && !native.forked) {
     self->alive = false;
     WITHOUT_GIL(ovstage_destroy_instance(self->instance));
+    native.stages--;
+    if (!end_log_of_stages()) PyErr_WriteUnraisable(NULL);
   }
   end_sessions(self);
   drop_finished_orphans(self);

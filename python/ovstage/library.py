@@ -13,7 +13,7 @@ __all__ = ["flush_log", "library_version", "process_counters", "set_log_callback
 
 
 def library_version() -> tuple[int, int, int]:
-    """The interface level of the native library, which this loads; a load that fails is a ``RuntimeError``."""
+    """The interface level of the library, whose file is looked at, not loaded; a wrong one is a ``RuntimeError``."""
     return native.library_version()
 
 
@@ -27,7 +27,10 @@ def set_log_callback(
     severity: LogSeverity | int | None = None,
     channel_filter: str | None = None,
 ) -> None:
-    """Receive log records, or stop receiving them with ``None``. One callback per process, and a stage must be alive.
+    """Receive log records, or stop receiving them with ``None``, after those that are under way.
+
+    There is one callback in a process. Before the first stage it is kept, and in force from that stage on; it goes with
+    the last stage, after which another one needs a stage that is alive.
 
     It is called as ``callback(severity, seconds_since_epoch, message)``, one record at a time, on a thread of its own;
     what it raises is printed and otherwise ignored. Records below ``severity`` (default ``WARNING``) are dropped,
@@ -40,7 +43,7 @@ def set_log_callback(
 
 
 def flush_log(timeout: int = TIMEOUT_INFINITE) -> bool:
-    """Wait until every record so far was delivered. False when that took longer than ``timeout`` nanoseconds."""
+    """Wait until every record from before the call was delivered. False when that took longer than ``timeout`` ns."""
     return native.flush_log(guard.timeout(timeout))
 
 

@@ -106,9 +106,12 @@ class Stage(native.Stage):
 
         May be called again. A failure raises and keeps the stage, so that it can be tried again.
         """
-        super().destroy()
-        self._scene = None
-        self._forget_config()
+        try:
+            super().destroy()
+        finally:  # Ctrl-C may end the wait for the log, when the stage has gone
+            if not self.alive:
+                self._scene = None
+                self._forget_config()
 
     def __enter__(self) -> Self:
         return self

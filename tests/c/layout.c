@@ -711,6 +711,14 @@ static_assert(sizeof(OVSTAGE_POPULATION_EXPORT_UNKNOWN_APPLIED_API_SCHEMAS_CUSTO
 
 /* ---- This library's own table ------------------------------------------------------------------------------------ */
 
+SIZE(ovstage_go_note_t, 20);
+AT(ovstage_go_note_t, major, 0);
+AT(ovstage_go_note_t, minor, 4);
+AT(ovstage_go_note_t, patch, 8);
+AT(ovstage_go_note_t, table_version, 12);
+AT(ovstage_go_note_t, table_size, 16);
+static_assert(sizeof OVSTAGE_GO_NOTE_NAME == 8, "the name fills two words");
+
 SIZE(ovstage_go_map_options_t, 16);
 AT(ovstage_go_map_options_t, struct_size, 0);
 AT(ovstage_go_map_options_t, initial, 4);
@@ -757,7 +765,7 @@ AT(ovstage_go_batch_t, query, 0);
 AT(ovstage_go_batch_t, writes, 8);
 AT(ovstage_go_batch_t, write_count, 16);
 
-SIZE(ovstage_go_v1_t, 200);
+SIZE(ovstage_go_v1_t, 224);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -784,6 +792,9 @@ AT(ovstage_go_v1_t, refresh_query, 168);
 AT(ovstage_go_v1_t, publish, 176);
 AT(ovstage_go_v1_t, query_count, 184);
 AT(ovstage_go_v1_t, query_where, 192);
+AT(ovstage_go_v1_t, log_mark, 200);
+AT(ovstage_go_v1_t, log_wait, 208);
+AT(ovstage_go_v1_t, log_cut, 216);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

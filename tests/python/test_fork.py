@@ -139,6 +139,27 @@ if child:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_workers_of_a_parent_that_only_imported(fresh_python, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import multiprocessing
+from ovstage import PathDictionary, Stage
+
+def child(number):
+    with Stage("child") as stage, PathDictionary(stage) as names:
+        return names.intern_token("mass") > 0
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        assert pool.map(child, range(12), chunksize=1) == [True] * 12
+    assert child(0)
+"""
+    )
+    done = fresh_python(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_child_that_starts_afresh_works(fresh_python, tmp_path, method):
     program = tmp_path / "program.py"
@@ -192,19 +213,38 @@ assert names.intern_token("mass")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_fork_before_the_library_is_loaded(fresh_python):
-    """Importing the package loads nothing, so that a child forked after it may still start an engine of its own."""
+@pytest.mark.parametrize(
+    "top",
+    [
+        "import ovstage; ovstage.ErrorCode.OK, ovstage.population",
+        "from ovstage import *",
+        "import ovstage.instancing, ovstage.population.usd",
+        "import ovstage; ovstage.library_version(), ovstage.process_counters(), ovstage.flush_log()",
+        "import ovstage; ovstage.set_log_callback(lambda *record: None, ovstage.LogSeverity.VERBOSE)",
+        "import ovstage; config = ovstage.StageConfig(history_ordinals=2)",
+    ],
+)
+def test_fork_before_the_first_stage(fresh_python, top):
+    """Names start no engine, so that a child forked after them starts one of its own; its children are refused then."""
     program = """
-import os, ovstage
-ovstage.ErrorCode.OK, ovstage.population
+import os, warnings
+import ovstage
+warnings.simplefilter("ignore", DeprecationWarning)  # what Python thinks of fork beside threads
 child = os.fork()
 with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
     assert names.intern_token("mass")
-if child == 0:
-    os._exit(0)
+    if child == 0:
+        grandchild = os.fork()
+        if grandchild == 0:
+            try:
+                names.intern_token("mass")
+            except ovstage.OvstageError as error:
+                os._exit('"spawn"' not in str(error))
+            os._exit(2)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
-    done = fresh_python(program)
+    done = fresh_python(f"{top}\n{program}")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -156,6 +156,78 @@ assert dltensor_to_numpy(make_dltensor(np.float32([1, 2]))).tolist() == [1, 2]
     assert done.returncode == 0, done.stderr
 
 
+def test_names_start_no_engine(fresh_python):
+    program = """
+from ovstage import *
+import ovstage
+assert library_version() == Stage.get_version() == (0, 2, 1)
+StageConfig(history_ordinals=3).hierarchy_model()
+set_log_callback(print)
+assert flush_log() is True
+set_log_callback(None)
+assert set(ovstage.process_counters().values()) == {0}
+ManagedDLTensor, Filter([]), WriteDesc, PathDictionary, instancing, population
+assert "libovstage" not in open("/proc/self/maps").read()
+Stage().destroy()
+assert "libovstage" in open("/proc/self/maps").read()
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def relabelled(good):
+    """Our own file with another interface level in its note."""
+    at = good.index(b"ovstage\0" + (0).to_bytes(4, "little") + (2).to_bytes(4, "little"))
+    return good[: at + 12] + (99).to_bytes(4, "little") + good[at + 16 :]
+
+
+SPOILED = {
+    "missing": (None, "No such file or directory"),
+    "empty": (lambda good: b"", "it is no shared library"),
+    "text": (lambda good: b"GROUP ( libovstage.so.1 )\n" * 100, "it is no shared library"),
+    "cut off": (lambda good: good[: len(good) // 2], "the file ends too early"),
+    "cut off in its header": (lambda good: good[:100], "the file ends too early"),
+    "another machine": (lambda good: good[:18] + b"\x08\0" + good[20:], "it was built for another kind of machine"),
+    "another library": (
+        lambda good: (PACKAGE / "_native.abi3.so").read_bytes(),
+        "libovstage.so and _native.abi3.so do not belong together",
+    ),
+    "another version": (relabelled, "libovstage.so and _native.abi3.so do not belong together"),
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_spoiled_library_is_refused_before_it_is_loaded(fresh_python, copied, how):
+    """By its looks, each time: a library that would end the process is never opened. A good one is taken afterwards."""
+    spoil, reason = SPOILED[how]
+    good = (PACKAGE / "libovstage.so").read_bytes()
+    shutil.copy(PACKAGE / "_native.abi3.so", copied / "ovstage")
+    if spoil is not None:
+        (copied / "ovstage" / "libovstage.so").write_bytes(spoil(good))
+    program = f"""
+import shutil, ovstage
+from ovstage import PathDictionary, Stage
+for use in (ovstage.library_version, Stage, PathDictionary, Stage.get_version):
+    try:
+        use()
+    except RuntimeError as error:
+        assert not isinstance(error, ovstage.OvstageError)
+        folder = {str(copied / "ovstage")!r}
+        assert str(error) == (
+            f"Failed to load the native library of ovstage, {{folder}}/libovstage.so: {reason}. "
+            "Reinstall the wheel, or run build.sh in a source tree."
+        ), error
+    else:
+        raise SystemExit(f"{{use}} worked")
+assert "libovstage" not in open("/proc/self/maps").read()
+shutil.copy({str(PACKAGE / "libovstage.so")!r}, "ovstage")
+assert ovstage.library_version() == (0, 2, 1)
+Stage().destroy()
+"""
+    done = fresh_python(program, cwd=copied, env={"PYTHONPATH": str(copied)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_works_without_numpy(fresh_python):
     program = """
 import sys

@@ -49,9 +49,51 @@ def test_callback_lifecycle(stage, records):
     assert ovstage.flush_log() is True
 
 
-def test_callback_needs_a_stage(fresh_python):
+def test_callback_of_before_the_first_stage_is_in_force_from_it_on(fresh_python):
     program = """
 import ovstage
+seen = []
+ovstage.set_log_callback(print, ovstage.LogSeverity.VERBOSE)
+ovstage.set_log_callback(lambda *record: seen.append(record[2]), ovstage.LogSeverity.NONE, "ovstage=verbose")
+try:
+    ovstage.set_log_callback(print, channel_filter="loud")
+except ovstage.OvstageError as error:  # judged at once, and nothing has changed
+    assert error.code == ovstage.ErrorCode.INVALID_ARGUMENT, error
+    assert error.message.startswith('channel_filter: "loud" is not a rule: expected channel=level'), error
+else:
+    raise SystemExit("installed")
+assert ovstage.flush_log() is True
+assert "libovstage" not in open("/proc/self/maps").read()
+ovstage.Stage("first").destroy()
+assert seen == ['ovstage: stage "first" created', 'ovstage: stage "first" destroyed'], seen
+ovstage.Stage("second").destroy()  # the callback went with the last stage
+assert len(seen) == 2
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_callback_of_before_the_first_stage_can_be_taken_back(fresh_python):
+    program = """
+import ovstage, weakref
+def callback(*record):
+    raise SystemExit("called")
+gone = weakref.ref(callback)
+ovstage.set_log_callback(callback, ovstage.LogSeverity.VERBOSE)
+del callback
+assert gone() is not None
+ovstage.set_log_callback(None)
+assert gone() is None
+ovstage.Stage("first").destroy()
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_callback_after_the_last_stage_is_refused(fresh_python):
+    program = """
+import ovstage
+ovstage.Stage().destroy()
 try:
     ovstage.set_log_callback(print)
 except ovstage.OvstageError as error:

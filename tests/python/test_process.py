@@ -113,6 +113,32 @@ def test_too_little_address_space_is_refused_with_a_sentence(program):
     assert "RuntimeError: Failed to load" in done.stderr and "address space" in done.stderr
 
 
+def test_too_few_threads_are_refused_with_a_sentence(fresh_python):
+    """The engine's runtime would end the process. With room for its threads the next use works."""
+    program = """
+import os, resource, ovstage
+from ovstage import PathDictionary, Stage, handles, stage
+if os.getuid() == 0:  # for whom there is no limit
+    os.setgid(65534), os.setuid(65534)
+soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, hard))
+for use in (Stage, PathDictionary, Stage):
+    try:
+        use()
+    except RuntimeError as error:
+        assert "Failed to load the native library of ovstage: it works with up to " in str(error), error
+        assert "and the system gave this process only 0 more (Resource temporarily unavailable)" in str(error), error
+        assert "Raise the limit (ulimit -u, or pids.max of the container)." in str(error), error
+    else:
+        raise SystemExit("worked")
+assert ovstage.library_version() == (0, 2, 1)
+resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+Stage().destroy()
+print("done")
+"""
+    clean(fresh_python(program))
+
+
 # --- which interpreters ---
 
 

@@ -37,7 +37,6 @@ OUT_OF_REACH = {
     "the thread that calls the log callback could not be created": "the process may have no more threads",
     "two copies of the library are loaded": "it takes a second build of the library",
     "libovstage.so and _native.abi3.so do not belong together": "it takes a library of another version",
-    "the version probe of libovstage.so failed": "the probe asks for constants",
     "this build of ovstage does not support free-threaded Python": "it takes a free-threaded build of the extension",
     "Operation {} is still pending after": "operations are done when the call that makes them returns",
     "log messages were dropped": "it is no refusal, but a warning of the log",

@@ -17,12 +17,26 @@
 #define OVSTAGE_GO_H
 
 #include "ovstage_api/ovstage_api.h"
+#include "ovstage_types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define OVSTAGE_GO_V1_NAME "ovstage.go.v1"
+
+/*
+ * What libovstage.so says of itself to whoever looks at the file without loading it, which starts the engine: an ELF note
+ * of this name and type. 20 bytes.
+ */
+#define OVSTAGE_GO_NOTE_NAME "ovstage"
+#define OVSTAGE_GO_NOTE_TYPE 1
+
+typedef struct {
+  uint32_t major, minor, patch; /* the interface level, as get_version tells it */
+  uint32_t table_version;       /* of the table: its member version */
+  uint32_t table_size;          /* its member struct_size */
+} ovstage_go_note_t;
 
 /*
  * A third prim_mode: only prims that exist are written, the others are left alone. The payload of a write is laid out as
@@ -263,6 +277,21 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_api_status_t (*query_where)(ovstage_instance_t*, ovstage_query_handle_t, const uint64_t* mask, size_t count,
                                       ovstage_query_handle_t* out);
+  /* ---- The log, in steps ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * log_mark - the number of the newest message: what a wait for the log begins with.
+   * log_wait - waits until that message, and all before it, have been delivered or dropped. Messages that come later do not
+   *            draw it out. ovstage_flush_log is the two together; apart they make a wait that can be taken up again.
+   * log_cut  - removes the callback, if it is this one, with what is under way to it, and waits for nothing. `left` tells how
+   *            many messages it will not get, one that it is at included; NULL: not asked. The answer is a mark: once it is
+   *            reached the callback is not at work any more.
+   *
+   * Any thread. Errors of log_wait: TIMEOUT; INVALID_ARGUMENT - called by the callback, for which it would wait.
+   */
+  uint64_t (*log_mark)(void);
+  ovstage_api_status_t (*log_wait)(uint64_t mark, ovstage_timeout_ns_t timeout);
+  uint64_t (*log_cut)(ovstage_log_callback_t callback, void* user_data, uint64_t* left);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus

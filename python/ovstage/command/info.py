@@ -46,21 +46,13 @@ def run() -> int:
 
 
 def _library() -> tuple[str, str]:
-    """Which file is loaded, or why none is; and its interface level."""
+    """Which file the engine comes from, or why it cannot; and its interface level."""
     try:
         level = ".".join(map(str, ovstage.library_version()))
     except RuntimeError as error:
         return str(error), ""
-    with open("/proc/self/maps") as maps:
-        paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libovstage.so" in line}
-    return ", ".join(f"{path} ({_size(path)})" for path in sorted(paths)), level
-
-
-def _size(path: str) -> str:
-    try:
-        return f"{os.path.getsize(path) / 1e6:.1f} MB"
-    except OSError:  # replaced by another build since it was loaded
-        return "no longer there"
+    path = os.path.join(os.path.dirname(ovstage.__file__), "libovstage.so")
+    return f"{path} ({os.path.getsize(path) / 1e6:.1f} MB)", level
 
 
 def _system() -> str:
