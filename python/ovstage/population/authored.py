@@ -7,6 +7,7 @@ takes less than to put many questions to one, and what is to be done with the an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population.forms import CONNECTION, RELATIONSHIP, only_forms
 from ovstage.population.schemas import form_for
+from ovstage.population.source import sentences
+from ovstage.population.texts import NO_TEXT, readable
 
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
@@ -60,9 +63,9 @@ class Authored:
             try:
                 (self._read_values if Usd.Attribute in kinds else self._read_targets)(slot, rows, found)
                 return
-            except Tf.ErrorException:
+            except Tf.ErrorException as error:
                 if len(found) == 1:
-                    self._skip(slot, rows[0], _OTHER_KIND)
+                    self._skip(slot, rows[0], _refusal(found[0], error))
                     return
         for row, each in zip(rows, found, strict=True):
             self.read(slot, (row,), (each,))
@@ -88,10 +91,25 @@ class Authored:
             self._read_connections(slot, row, each)
 
     def _explain(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute], values: Sequence[Any]) -> None:
-        """An attribute may be authored without a value; or a relationship hides it."""
+        """An attribute may be authored without a value; or a relationship hides it; or its value is no text."""
         for row, each, value in zip(rows, found, values, strict=True):
             if value is None and isinstance(each.GetPropertyStack(self._time)[0], Sdf.RelationshipSpec):
                 self._skip(slot, row, _OTHER_KIND)
+            elif value is None and self._is_unreadable(each):
+                self._skip(slot, row, NO_TEXT)
+
+    def _is_unreadable(self, found: Usd.Attribute) -> bool:
+        """Whether there is a value that USD does not hand out: Python is told ``None``, as where there is none."""
+        if not found.HasValue():
+            return False
+        for spec in found.GetPropertyStack(self._time):
+            times = spec.layer.ListTimeSamplesForPath(spec.path) if not self._time.IsDefault() else []
+            if times:
+                samples = (readable(partial(spec.layer.QueryTimeSample, spec.path, time), None) for time in times)
+                return any(sample is None for sample in samples)
+            if spec.HasDefaultValue():
+                return readable(partial(getattr, spec, "default"), None) is None
+        return False
 
     def _read_connections(self, slot: Slot, row: int, found: Usd.Attribute) -> None:
         try:
@@ -119,7 +137,8 @@ class Authored:
             if column is not None:
                 column.extend(rows, values)
                 return
-            self._scene.skip(rows, slot.name, f"USD type {kind} has no representation")
+            name = readable(lambda: str(kind), "of a name that is no text")
+            self._scene.skip(rows, slot.name, f"USD type {name} has no representation")
 
     def _column(self, slot: Slot, prim: Usd.Prim, kind: type | Sdf.ValueTypeName) -> Column | None:
         form = self._only_forms.get(kind) or form_for(prim, slot.name, kind)
@@ -128,3 +147,11 @@ class Authored:
 
     def _skip(self, slot: Slot, row: int, reason: str) -> None:
         self._scene.skip((row,), slot.name, reason)
+
+
+def _refusal(found: Usd.Property, error: Tf.ErrorException) -> str:
+    """Why USD does not hand out what a property says."""
+    specs = found.GetPropertyStack(Usd.TimeCode.Default())
+    if specs and isinstance(found, Usd.Relationship) == isinstance(specs[0], Sdf.RelationshipSpec):
+        return "USD does not hand it out: " + "; ".join(sentences(error.args))
+    return _OTHER_KIND

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pxr import Tf, Usd, UsdShade  # type: ignore # usd-core has no stubs
 
 from ovstage.population.forms import RELATIONSHIP
+from ovstage.population.texts import applied_schemas
 
 if TYPE_CHECKING:
     from ovstage.population.columns import Scene
@@ -59,5 +60,4 @@ def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:
 
 
 def _carries_physics(prim: Usd.Prim) -> bool:
-    names = (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())
-    return any(_PHYSICAL.fullmatch(name) for name in names)
+    return any(_PHYSICAL.fullmatch(name) for name in applied_schemas(prim))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,13 +28,14 @@ Rows = npt.NDArray[np.int64]
 class Column:
     """One attribute in one form: the prims that carry it, and their values."""
 
-    __slots__ = ("_parts", "_shared", "form", "name", "rows", "values")
+    __slots__ = ("_parts", "_shared", "converted", "form", "name", "rows", "values")
 
     def __init__(self, name: str, form: Form) -> None:
         self.name = name
         self.form = form
         self.rows: list[int] = []  # indices into Scene.paths
         self.values: list[Any] = []  # as USD hands them out, until the next ``pack``
+        self.converted: list[int] = []  # the prims whose value is of another type than the column
         self._parts: list[tuple[Rows, Packed]] = []
         self._shared: list[tuple[list[int], object]] = []
 
@@ -54,6 +56,12 @@ class Column:
     def put(self, rows: Rows, values: npt.NDArray[Any]) -> None:
         """Record computed values, which take the place of anything else."""
         self._parts = [(rows, Packed(self.form, values.reshape(len(values), self.form.lanes)))]
+
+    def place(self, rows: Rows, values: Packed, converted: bool) -> None:
+        """Record values that are numbers already."""
+        self._parts.append((rows, values))
+        if converted:
+            self.converted += rows.tolist()
 
     def pack(self, names: Names) -> None:
         """Turn the values into numbers."""
@@ -102,8 +110,11 @@ class Scene:
     @property
     def skipped(self) -> list[Skipped]:
         """What was left out and why, in the order of the prims."""
-        found = sorted(self._skipped.items(), key=lambda each: min(each[1]))
-        return [Skipped(self.paths[min(rows)], *key, len(rows)) for key, rows in found]
+        found = [(sorted(rows), key) for key, rows in self._skipped.items()]
+        found.sort(key=lambda each: each[0][0])
+        return [
+            Skipped(self.paths[rows[0]], *key, len(rows), tuple(self.paths[row] for row in rows)) for rows, key in found
+        ]
 
     def new_row(self, path: str) -> int:
         """Give the next prim its row."""
@@ -119,8 +130,9 @@ class Scene:
         return found
 
     def skip(self, rows: Iterable[int], attribute: str, reason: str) -> None:
-        """Note that something of some prims is left out."""
-        self._skipped[attribute, reason].update(rows)
+        """Note that something of some prims is left out, or not exact."""
+        if found := set(rows):
+            self._skipped[attribute, reason] |= found
 
     def pack(self, least: int = 1) -> None:
         """Turn what was read into numbers, in every column with at least that many values."""
@@ -135,17 +147,35 @@ class Scene:
             column.settle(self.names)
 
     def _pack(self, column: Column) -> None:
-        """Values that a column cannot hold are left out first."""
+        """Values of another type are converted first; what a column cannot hold is left out."""
         if set(map(type, column.values)).issubset(column.form.accepts):
             try:
                 column.pack(self.names)
                 return
             except (TypeError, ValueError, OverflowError):
                 pass  # one of them is to blame, and the others are kept
-        complaints = [column.form.complaint(value) for value in column.values]
-        for row, complaint in zip(column.rows, complaints, strict=True):
-            if complaint:
-                self.skip((row,), column.name, complaint)
-        column.rows[:] = [row for row, complaint in zip(column.rows, complaints, strict=True) if not complaint]
-        column.values[:] = [value for value, complaint in zip(column.values, complaints, strict=True) if not complaint]
-        column.pack(self.names)
+        alike: defaultdict[type, list[tuple[int, Any]]] = defaultdict(list)
+        for row, value in zip(column.rows, column.values, strict=True):
+            alike[type(value)].append((row, value))
+        column.rows.clear()
+        column.values.clear()
+        for pairs in alike.values():
+            self._fit(column, *zip(*pairs, strict=True))
+
+    def _fit(self, column: Column, rows: Sequence[int], values: Sequence[Any]) -> None:
+        """Convert values of one class, all at once if that goes well."""
+        form = column.form
+        try:
+            packed, lost, rounded = form.fitted(values, self.names)
+        except (TypeError, ValueError, OverflowError) as error:
+            if len(values) == 1:
+                self.skip(rows, column.name, form.complaint(values[0], error))
+                return
+            for row, value in zip(rows, values, strict=True):
+                self._fit(column, (row,), (value,))
+            return
+        for row, value in compress(zip(rows, values, strict=True), lost):
+            self.skip((row,), column.name, form.complaint(value))
+        self.skip(compress(rows, rounded & ~lost), column.name, f"its value is rounded to a {form.type_name}")
+        kept = np.flatnonzero(~lost)
+        column.place(np.array(rows, np.int64)[kept], packed.take(kept), type(values[0]) not in form.accepts)

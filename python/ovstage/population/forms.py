@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pxr import Gf, Sdf, Vt  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
+from ovstage.population.conversion import Flags, converted
+from ovstage.population.texts import NO_TEXT, Unfit, checked
 
 __all__ = [
     "BOOL",
@@ -28,6 +30,7 @@ __all__ = [
     "RELATIONSHIP",
     "TOKEN",
     "TOKENS",
+    "Fitted",
     "Form",
     "Names",
     "Packed",
@@ -46,7 +49,7 @@ class Numbers(dict[str, int]):
         super().__init__({"": 0})
 
     def __missing__(self, text: str) -> int:
-        self[text] = number = len(self)
+        self[checked(text)] = number = len(self)
         return number
 
 
@@ -84,20 +87,66 @@ class Form:
     """Scalars to an array of shape ``(n,)`` or ``(n, ...)``."""
     lends: bool = False
     """Whether NumPy can look into a Vt array of the type."""
+    family: str = ""
+    """What its values are whatever their precision: only within a family, one becomes another."""
+    dtype: np.dtype[Any] | None = None
+    """Of plain numbers."""
 
     def __hash__(self) -> int:
         return hash((self.type_name, self.lanes))  # a form is looked up often, and these tell nearly all of them apart
 
-    def complaint(self, value: object) -> str | None:
-        """Why a value cannot be held, None if it can: USD lets a file author a token where the schema declares a
-        double, and an ``extent`` of any length."""
-        if not isinstance(value, self.accepts):
-            return f"its value is a {type(value).__name__}, not a {self.type_name}"
+    def holds(self, value: object) -> bool:
+        """Whether it holds a value as it is."""
         try:
             self.pack([value], Names())
         except (TypeError, ValueError, OverflowError):
-            return f"its value {_shown(value)} does not fit {self.lanes} numbers of {self.type_name}"
-        return None
+            return False
+        return isinstance(value, self.accepts)
+
+    def fitted(self, values: Sequence[Any], names: Names) -> Fitted:
+        """Values of one class, which USD may hand out for another type than this: as numbers of this type.
+
+        Raises ``Unfit`` where none of them can be held, and, like ``pack``, where one is to blame.
+        """
+        source = self._source(values)
+        packed = source.pack(values, names)
+        if source is self or self.kinds:
+            fine = np.zeros(len(values), bool)
+            return Fitted(Packed(self, packed.numbers, packed.lengths), fine, fine)
+        assert self.dtype is not None
+        if not self.is_array:
+            result = converted(np.asarray(packed.numbers), self.dtype)
+            return Fitted(Packed(self, result.numbers), np.any(result.lost, axis=1), np.any(result.rounded, axis=1))
+        each = [converted(array, self.dtype) for array in packed.arrays()]
+        lost = np.array([result.lost.any() for result in each], bool)
+        rounded = np.array([result.rounded.any() for result in each], bool)
+        numbers = [result.numbers for result in each]
+        if self.lends:
+            return Fitted(Packed(self, numbers), lost, rounded)
+        lengths = np.array([len(array) for array in numbers], np.int64)
+        return Fitted(Packed(self, np.concatenate(numbers), lengths), lost, rounded)
+
+    def _source(self, values: Sequence[Any]) -> Form:
+        """The form of this family that holds values of one class as they are."""
+        kind = type(values[0])
+        if kind is int:
+            source = form_of(Sdf.ValueTypeNames.UInt64 if max(values) >= 2**63 else Sdf.ValueTypeNames.Int64)
+        elif kind in self.accepts and kind is not float:
+            return self
+        else:
+            source = plain_form(kind)
+        if source is None or (source.family, source.is_array, source.lanes) != (self.family, self.is_array, self.lanes):
+            raise Unfit(f"its value is a {kind.__name__}, not a {self.type_name}")
+        return source
+
+    def complaint(self, value: object, error: Exception | None = None) -> str:
+        """Why a value is left out, in words."""
+        if isinstance(error, Unfit):
+            return str(error)
+        if isinstance(error, UnicodeDecodeError):
+            return NO_TEXT
+        numbers = self.type_name if self.lanes == 1 or self.is_array else f"{self.lanes} numbers of {self.type_name}"
+        return f"its value {_shown(value)} does not fit {numbers}"
 
     def pack(self, values: Sequence[Any], names: Names) -> Packed:
         """The values of a column as numbers; texts and paths as those that ``names`` gives them."""
@@ -176,6 +225,16 @@ class Packed:
         return named.arrays() if self.form.is_array else named.numbers
 
 
+class Fitted(NamedTuple):
+    """Values as numbers of a type that may not be theirs."""
+
+    packed: Packed
+    lost: Flags
+    """Those that cannot be said in it."""
+    rounded: Flags
+    """Those that cannot be said exactly."""
+
+
 @cache
 def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
     """The form of a USD type; None for the types that have no values (opaque, group) or are not known."""
@@ -185,25 +244,30 @@ def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
     accepts: tuple[type, ...]
     kinds: tuple[str, ...] = ()
     lends = False
+    family = held
+    dtype: np.dtype[Any] | None = None
     semantic = _ROLES.get(scalar.role) or _SEMANTICS.get(str(scalar), AttributeSemantic.NONE)
     if held in ("TfToken", "std::string"):
-        elements, kinds, accepts = _texts, ("token",), (str,)
+        elements, kinds, accepts, family = _texts, ("token",), (str,), "text"
     elif held == "SdfAssetPath":
         elements, kinds, accepts = _assets, ("token", "token"), (Sdf.AssetPath,)
     elif held == "SdfPathExpression":
         elements, kinds, accepts = _expressions, ("token",), (Sdf.PathExpression,)
     elif held in ("GfTimeCode", "SdfTimeCode", "GfDuration"):
         elements, accepts = _times, (scalar.type.pythonClass or type(scalar.defaultValue),)
+        family, dtype = "number", np.dtype(np.float64)
     elif scalar.arrayType and held != "SdfOpaqueValue":
-        elements = partial(_numbers, scalar.arrayType.type.pythonClass)
+        array = scalar.arrayType.type.pythonClass
+        lends, dtype = True, np.asarray(array(1)).dtype
+        elements = partial(_floats, dtype) if held in _FLOATS else partial(_numbers, array)
         accepts = _PLAIN.get(held) or (scalar.type.pythonClass,)
-        lends = True
+        family = "number" if held in _PLAIN else held.rstrip("hfdi")
     else:
         return None
     if type_name.isArray:
         accepts = (type_name.type.pythonClass, tuple)
     lanes = len(kinds) or _lanes(scalar.defaultValue)
-    return Form(str(type_name), type_name.isArray, lanes, semantic, kinds, accepts, elements, lends)
+    return Form(str(type_name), type_name.isArray, lanes, semantic, kinds, accepts, elements, lends, family, dtype)
 
 
 def plain_form(kind: type) -> Form | None:
@@ -232,6 +296,7 @@ def _forms_by_class() -> dict[type, list[Form]]:
 
 
 def _shown(value: object) -> str:
+    """A value in short; ``repr`` would print what texts in it are not."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -259,10 +324,11 @@ _SEMANTICS = {
     "asset": AttributeSemantic.ASSET_PATH_ID,
     "pathExpression": AttributeSemantic.PATH_EXPRESSION_STRING,
 }
+_FLOATS = ("GfHalf", "float", "double")
 _PLAIN: dict[str, tuple[type, ...]] = {
-    "bool": (bool, int),
+    "bool": (bool,),
     **dict.fromkeys(("unsigned char", "int", "unsigned int", "int64_t", "uint64_t"), (int,)),
-    **dict.fromkeys(("GfHalf", "float", "double"), (float, int)),
+    **dict.fromkeys(_FLOATS, (float,)),
 }
 
 
@@ -271,6 +337,15 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 
 def _numbers(array: type, values: Sequence[Any], _: Names) -> Array:
     return np.asarray(array(values))
+
+
+def _floats(dtype: np.dtype[Any], values: Sequence[Any], _: Names) -> Array:
+    """Python has one class for floats of every precision: refuses those that are of a higher one."""
+    numbers = np.array(values, np.float64)
+    result = converted(numbers, dtype)
+    if (result.lost | result.rounded).any():
+        raise ValueError("not all are of this precision")
+    return result.numbers
 
 
 def _times(values: Sequence[Any], _: Names) -> Array:
@@ -330,5 +405,5 @@ CONNECTION = Form(
     "connection", True, 2, AttributeSemantic.CONNECTION_PATH_ID, ("path", "token"), (list, tuple), _sources
 )
 """The prim and the name of the property that an attribute is connected to."""
-EXTENT = Form("float3[]", False, 6, AttributeSemantic.NONE, (), (Vt.Vec3fArray,), _box)
+EXTENT = Form("float3[]", False, 6, AttributeSemantic.NONE, (), (Vt.Vec3fArray, Vt.Vec3dArray, Vt.Vec3hArray), _box)
 """The two corners of an ``extent``, of which every boundable prim has one."""

@@ -14,6 +14,7 @@ from pxr import Usd, UsdGeom  # type: ignore # usd-core has no stubs
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.predicates import Desc, PrimPredicate, PropertyPredicate
 from ovstage.population.source import is_prim_path
+from ovstage.population.texts import applied_schemas, readable, type_name
 
 __all__ = ["PrimTest", "PropertyTest", "check", "prim_test", "property_test"]
 
@@ -85,15 +86,19 @@ def prim_test(predicate: PrimPredicate) -> PrimTest:
         "NOT": lambda prim: not parts[0](prim),
         "HAS_PARENT": lambda prim: any(parts[0](parent) for parent in _ancestors(prim)[:1]),
         "HAS_ANCESTOR": lambda prim: any(parts[0](parent) for parent in _ancestors(prim)),
-        "HAS_TYPE": lambda prim: prim.GetTypeName() in strings,
+        "HAS_TYPE": lambda prim: type_name(prim) in strings,
         "IS_A_TYPE": lambda prim: any(prim.IsA(text) for text in strings),
-        "HAS_SCHEMA": lambda prim: prim.GetTypeName() in strings or not strings.isdisjoint(_applied(prim)),
-        "HAS_APPLIED_SCHEMA": lambda prim: not strings.isdisjoint(_applied(prim)),
-        "HAS_APPLIED_SCHEMA_IN_NAMESPACE": lambda prim: any(f"{name}:".startswith(spaces) for name in _applied(prim)),
+        "HAS_SCHEMA": lambda prim: type_name(prim) in strings or not strings.isdisjoint(applied_schemas(prim)),
+        "HAS_APPLIED_SCHEMA": lambda prim: not strings.isdisjoint(applied_schemas(prim)),
+        "HAS_APPLIED_SCHEMA_IN_NAMESPACE": lambda prim: any(
+            f"{name}:".startswith(spaces) for name in applied_schemas(prim)
+        ),
         "HAS_PATH": lambda prim: not prim.IsInstanceProxy() and str(prim.GetPath()) in strings,
         "IS_UNDER_PATH": lambda prim: not prim.IsInstanceProxy() and _is_under(str(prim.GetPath()), strings),
-        "HAS_KIND": lambda prim: Usd.ModelAPI(prim).GetKind() in strings,
-        "HAS_PURPOSE": lambda prim: prim.IsA("Imageable") and UsdGeom.Imageable(prim).ComputePurpose() in strings,
+        "HAS_KIND": lambda prim: readable(Usd.ModelAPI(prim).GetKind, None) in strings,
+        "HAS_PURPOSE": lambda prim: (
+            prim.IsA("Imageable") and readable(UsdGeom.Imageable(prim).ComputePurpose, None) in strings
+        ),
         "HAS_METADATA": lambda prim: any(_has_metadata(prim, path) for path in strings),
     }[name]
 
@@ -122,11 +127,6 @@ def _ancestors(prim: Usd.Prim) -> list[Usd.Prim]:
         found.append(parent)
         parent = parent.GetParent()
     return found
-
-
-def _applied(prim: Usd.Prim) -> list[str]:
-    """Applied names, those included that the registry does not know."""
-    return [*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas()]
 
 
 def _is_under(path: str, roots: frozenset[str]) -> bool:

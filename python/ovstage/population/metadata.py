@@ -12,10 +12,13 @@ from typing import Any
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics  # type: ignore # usd-core has no stubs
 
 from ovstage.population.forms import BOOL, DOUBLE, RELATIONSHIP, TOKEN, TOKENS, Form, form_of, plain_form
+from ovstage.population.texts import NO_TEXT, Unfit, readable
 
 __all__ = ["INFIX", "metadata_form", "metadata_values", "stage_values", "units"]
 
 INFIX = "usd-metadata:"
+
+_UNREADABLE = object()  # a value that USD does not hand out
 
 _TOKENS = frozenset(
     {
@@ -35,12 +38,12 @@ _TOKENS = frozenset(
 def units(stage: Usd.Stage) -> Iterator[tuple[str, object]]:
     """What a consumer has to know of any scene, USD's fallbacks where the file says nothing, and what else it says."""
     yield "metersPerUnit", UsdGeom.GetStageMetersPerUnit(stage)
-    yield "upAxis", UsdGeom.GetStageUpAxis(stage)
+    yield "upAxis", readable(lambda: UsdGeom.GetStageUpAxis(stage), _UNREADABLE)
     yield "kilogramsPerUnit", UsdPhysics.GetStageKilogramsPerUnit(stage)
     yield "timeCodesPerSecond", stage.GetTimeCodesPerSecond()
     for field in ("defaultPrim", "endTimeCode", "framesPerSecond", "startTimeCode"):
         if stage.HasAuthoredMetadata(field):
-            yield field, stage.GetMetadata(field)
+            yield field, _handed_out(stage, field)
 
 
 def stage_values(stage: Usd.Stage, path: str) -> Iterator[tuple[str, object]]:
@@ -52,23 +55,35 @@ def stage_values(stage: Usd.Stage, path: str) -> Iterator[tuple[str, object]]:
 def metadata_values(thing: Usd.Object | Usd.Stage, path: str) -> Iterator[tuple[str, object]]:
     """The values at and below a metadata path; nothing where it leads nowhere."""
     field, _, keys = path.partition(":")
-    value = thing.GetMetadataByDictKey(field, keys) if keys else thing.GetMetadata(field)
+    value = (
+        readable(lambda: thing.GetMetadataByDictKey(field, keys), _UNREADABLE) if keys else _handed_out(thing, field)
+    )
+    if value is None:
+        return
     for found, below in _flattened(path, value):
         # Schemas put their own documentation into dictionaries; that is not about this prim.
-        if found == path or thing.HasAuthoredMetadataDictKey(field, found.partition(":")[2]):
-            yield found, below
+        if found == path or "\0" in found or thing.HasAuthoredMetadataDictKey(field, found.partition(":")[2]):
+            yield found, _UNREADABLE if below is None else below
+
+
+def _handed_out(thing: Usd.Object | Usd.Stage, field: str) -> object:
+    """The value of a field. Of a dictionary one of whose texts is none, USD hands out nothing at all."""
+    value = readable(lambda: thing.GetMetadata(field), _UNREADABLE)
+    return _UNREADABLE if value is None and thing.HasAuthoredMetadata(field) else value
 
 
 def _flattened(path: str, value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _flattened(f"{path}:{key}", below)
-    elif value is not None:
+    else:
         yield path, value
 
 
 def metadata_form(path: str, value: Any) -> tuple[Form, object] | None:
-    """The form of a value and the value in it; None where no column can hold it."""
+    """The form of a value and the value in it; None where no column can hold it; ``Unfit`` for what is no text."""
+    if value is _UNREADABLE:
+        raise Unfit(NO_TEXT)
     if isinstance(value, str):
         return (TOKEN if path in _TOKENS else _STRING), value
     if isinstance(value, bool):

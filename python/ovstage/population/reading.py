@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from ovstage.population.forms import RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
 from ovstage.population.schemas import Declarations, Declared
 from ovstage.population.scope import BARE
+from ovstage.population.texts import NO_TEXT, Unfit, checked, readable
 from ovstage.population.transforms import LOCAL, RESET, WORLD, publish_transforms
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ class Reader:
         paths, infos = _all(str, _all(_path, prims)), _all(_type_info, prims)
         self.scene.paths += paths
         clipped = list(map(self._is_clipped, prims, paths)) if self._is_timed else [False] * len(prims)
-        kinds, schemas = _all(_type_name, infos), _all(tuple, _all(_authored_schemas, infos))
+        kinds, schemas = self._kinds(first, prims, infos)
         properties = _all(_authored_properties, prims)
         names = iter(_all(_name, chain.from_iterable(properties)))
         alike: defaultdict[_Look, list[int]] = defaultdict(list)
@@ -138,6 +140,26 @@ class Reader:
             for at, slot in enumerate(plan.authored):
                 if slot.wanted:
                     self._authored.read(slot, rows, unread[at :: len(authored)])
+
+    def _kinds(
+        self, first: int, prims: Sequence[Usd.Prim], infos: Sequence[Usd.PrimTypeInfo]
+    ) -> tuple[list[str], list[tuple[str, ...]]]:
+        """The type of each prim, and the schemas that are applied to it. A type whose name is no text counts as none;
+        among schemas with such a name only those count that the registry knows."""
+        try:
+            return _all(_type_name, infos), _all(tuple, _all(_authored_schemas, infos))
+        except UnicodeDecodeError:
+            pass
+        kinds, schemas = [], []
+        for row, (prim, info) in enumerate(zip(prims, infos, strict=True), first):
+            kind, applied = readable(partial(_type_name, info), None), readable(partial(_authored_schemas, info), None)
+            if kind is None:
+                self.scene.skip((row,), "", f"the name of its type is left out: {NO_TEXT}")
+            if applied is None:
+                self.scene.skip((row,), "", f"the name of a schema that it applies is left out: {NO_TEXT}")
+            kinds.append(kind or "")
+            schemas.append(tuple(prim.GetAppliedSchemas() if applied is None else applied))
+        return kinds, schemas
 
     def _add(self, rows: list[int], prims: list[Usd.Prim], kind: str, plan: _Plan, want: Want) -> None:
         """Add what is not authored by the prims, or by few: type, schemas, instances, clips, bindings, metadata."""
@@ -249,12 +271,19 @@ class Reader:
             self._add_metadata(row, prefix, key, value)
 
     def _add_metadata(self, row: int, prefix: str, name: str, value: object) -> None:
-        stored = metadata_form(name, value)
+        try:
+            stored = metadata_form(name, value)
+            column = checked(prefix + INFIX + name)
+        except (UnicodeDecodeError, Unfit) as error:
+            self.scene.skip(
+                (row,), prefix + INFIX + name, NO_TEXT if isinstance(error, UnicodeDecodeError) else str(error)
+            )
+            return
         if stored is None:
-            self.scene.skip((row,), prefix + INFIX + name, f"a {type(value).__name__} has no representation")
+            self.scene.skip((row,), column, f"a {type(value).__name__} has no representation")
             return
         form, value = stored
-        self.scene.column(prefix + INFIX + name, form).add(row, value)
+        self.scene.column(column, form).add(row, value)
 
 
 def _might_vary(found: Usd.Property) -> bool:

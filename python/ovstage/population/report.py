@@ -16,13 +16,14 @@ must not wait for them."""
 
 @dataclass(frozen=True)
 class Skipped:
-    """What could not be represented, or not exactly, said once for an attribute and a reason: the first prim, and how
-    many have it."""
+    """What could not be represented, or not exactly, said once for an attribute and a reason: the first prim, how many
+    prims have it, and all of these."""
 
     path: str
     attribute: str
     reason: str
     count: int = 1
+    paths: Sequence[str] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
         where = f"{self.path}.{self.attribute}" if self.attribute else self.path

@@ -115,7 +115,7 @@ class Declarations:
                 continue
             declared.columns[name] = self._scene.column(name, form)
             fallback = attribute.GetFallbackValue()
-            if fallback is not None and not form.complaint(fallback):
+            if fallback is not None and form.holds(fallback):
                 declared.fallbacks[name] = fallback
         return declared
 

@@ -11,6 +11,7 @@ from pxr import Tf, Usd  # type: ignore # usd-core has no stubs
 from ovstage.enums import PopulationDomain
 from ovstage.population.matching import PrimTest, PropertyTest, check, prim_test, property_test
 from ovstage.population.predicates import Desc
+from ovstage.population.texts import applied_schemas, type_name
 
 __all__ = ["BARE", "Scope", "Want", "is_physics_name", "is_physics_schema"]
 
@@ -122,7 +123,7 @@ class Scope:
 
     def _want(self, prim: Usd.Prim, selections: list[_Selection]) -> Want | None:
         physics = bool(self._domains & PopulationDomain.PHYSICS) and _is_physical(prim)
-        rendering = bool(self._domains & PopulationDomain.RENDERING) and not is_physics_schema(prim.GetTypeName())
+        rendering = bool(self._domains & PopulationDomain.RENDERING) and not is_physics_schema(type_name(prim))
         key = (physics, rendering, *(selection.prims(prim) for selection in selections))
         if key not in self._wants:
             chosen = [selection for selection, chosen in zip(selections, key[2:], strict=True) if chosen]
@@ -145,9 +146,9 @@ def _combined(physics: bool, rendering: bool, chosen: list[_Selection]) -> Want:
 
 def _is_physical(prim: Usd.Prim) -> bool:
     """Physics types, prims that apply a physics schema, the face subsets of such a prim, what makes copies of one."""
-    if prim.GetTypeName() == "GeomSubset":
+    if type_name(prim) == "GeomSubset":
         prim = prim.GetParent()
-    if prim.GetTypeName() == "PointInstancer":
+    if type_name(prim) == "PointInstancer":
         try:
             targets = prim.GetRelationship("prototypes").GetTargets()
         except Tf.ErrorException:  # it is an attribute in the file
@@ -159,8 +160,7 @@ def _is_physical(prim: Usd.Prim) -> bool:
 
 
 def _carries_physics(prim: Usd.Prim) -> bool:
-    names = (prim.GetTypeName(), *prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())
-    return any(map(is_physics_schema, names))
+    return any(map(is_physics_schema, (type_name(prim), *applied_schemas(prim))))
 
 
 def _add_ancestors(prims: list[Usd.Prim], wants: list[Want | None]) -> None:

@@ -58,9 +58,11 @@ def publish_transforms(
     resets = np.zeros(len(rows), bool)
     left = np.zeros(len(scene.paths), bool)  # to compute
     left[moved] = True
+    known_here = left.copy()
+    known_here[scene.column("xformOpOrder", TOKENS).converted] = False  # USD takes no texts for an order
     values = _OpValues(scene)
     for order, having in _orders(scene):
-        known, matrices = values.matrices(order, having[left[having]])
+        known, matrices = values.matrices(order, having[known_here[having]])
         at = np.searchsorted(rows, known)
         local[at], resets[at] = matrices, order[:1] == (_RESET,)
         left[known] = False

@@ -1,0 +1,49 @@
+"""Texts that USD hands out, and those that it does not.
+
+Binary layers may hold bytes which are no UTF-8, of programs that wrote the encoding of their machine. USD keeps them
+and cannot hand them to Python: it raises ``UnicodeDecodeError``, or returns ``None`` for a value and prints the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pxr import Usd  # type: ignore # usd-core has no stubs
+
+__all__ = ["NO_TEXT", "Unfit", "applied_schemas", "checked", "readable", "type_name"]
+
+NO_TEXT = "it has bytes that are not UTF-8 text"
+
+Answer = TypeVar("Answer")
+
+
+class Unfit(ValueError):
+    """Why a value cannot be held, in plain words."""
+
+
+def checked(text: str) -> str:
+    """A text that the stage can intern; ``Unfit`` for others."""
+    if "\0" in text:
+        shown = text if len(text) <= 60 else text[:57] + "..."
+        raise Unfit(f"its text {shown!r} has a NUL, which no text of a stage can have")
+    return text
+
+
+def readable(ask: Callable[[], Answer], otherwise: Answer) -> Answer:
+    """What USD answers, or something else where that is no text."""
+    try:
+        return ask()
+    except UnicodeDecodeError:
+        return otherwise
+
+
+def type_name(prim: Usd.Prim) -> str:
+    """The type of a prim; empty where it has none or one whose name is no text."""
+    return readable(lambda: str(prim.GetTypeName()), "")
+
+
+def applied_schemas(prim: Usd.Prim) -> tuple[str, ...]:
+    """What is applied to a prim: what the registry knows, and what else is authored, unless that is no text."""
+    authored: tuple[str, ...] = readable(lambda: tuple(prim.GetPrimTypeInfo().GetAppliedAPISchemas()), ())
+    return (*prim.GetAppliedSchemas(), *authored)
