@@ -16,6 +16,7 @@ typedef struct descriptor {
   ov_block* data; /* given up when a map group is committed: then nothing but views keeps the bytes */
   ov_block* prim_map;
   ov_block* data_map;
+  ovx_token_t type_name;
   DLTensor tensors[]; /* ovstage_data_t.tensors points here; behind them their shapes */
 } descriptor;
 
@@ -59,6 +60,10 @@ DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLD
   ov_block_release(spans);
   return d->tensors;
 }
+
+void ov_tensors_name_type(DLTensor* tensors, ovx_token_t type_name) { of(tensors)->type_name = type_name; }
+
+ovx_token_t ov_tensors_type(const DLTensor* tensors) { return of(tensors)->type_name; }
 
 ov_block* ov_tensors_block(const DLTensor* tensors) { return __atomic_load_n(&of(tensors)->data, __ATOMIC_ACQUIRE); }
 

@@ -244,7 +244,8 @@ static ovstage_api_status_t check_lists(const ovstage_go_delete_t* deletes, size
 /* The batches are copied already; now the deletes are, and what either points at. */
 static ovstage_enqueue_result_t publish_inputs(ovstage_context_t* c, ov_inputs* in, const ovstage_go_delete_t* deletes,
                                                size_t delete_count, ov_batch* batches, size_t batch_count,
-                                               ov_managed_list* managed, ovstage_ordinal_t ordinal) {
+                                               const ovx_string_or_token_t* type_names, ov_managed_list* managed,
+                                               ovstage_ordinal_t ordinal) {
   ovstage_go_delete_t* own = ov_input(in, "deletes", deletes, delete_count, sizeof *deletes);
   ovstage_enqueue_result_t result = {ov_inputs_status(in), 0};
   if (result.status == OVSTAGE_OK) result.status = check_publication(own, delete_count, batches, batch_count);
@@ -252,14 +253,15 @@ static ovstage_enqueue_result_t publish_inputs(ovstage_context_t* c, ov_inputs* 
   if (result.status != OVSTAGE_OK) return result;
   for (size_t i = 0; i < delete_count; i++)
     own[i].attributes = ov_input_names(in, "attributes", own[i].attributes, own[i].attribute_count);
-  if ((result.status = ov_input_payloads(in, batches, batch_count)) == OVSTAGE_OK)
+  if ((result.status = ov_input_payloads(in, batches, batch_count, type_names)) == OVSTAGE_OK)
     result = ovgoPublish(c, own, delete_count, batches, batch_count, managed, ordinal);
   return result;
 }
 
-static ovstage_enqueue_result_t publish(ovstage_instance_t* instance, const ovstage_go_delete_t* deletes,
-                                        size_t delete_count, const ovstage_go_batch_t* batches, size_t batch_count,
-                                        ovstage_ordinal_t ordinal) {
+static ovstage_enqueue_result_t publish_typed(ovstage_instance_t* instance, const ovstage_go_delete_t* deletes,
+                                              size_t delete_count, const ovstage_go_batch_t* batches,
+                                              size_t batch_count, const ovx_string_or_token_t* type_names,
+                                              ovstage_ordinal_t ordinal) {
   const char* symbol = "publish";
   ov_inputs in;
   ov_inputs_open(&in);
@@ -269,12 +271,51 @@ static ovstage_enqueue_result_t publish(ovstage_instance_t* instance, const ovst
   ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
   if (result.status == OVSTAGE_OK) {
     if ((result.status = check_lists(deletes, delete_count, batches, batch_count)) == OVSTAGE_OK)
-      result = publish_inputs(instance->context, &in, deletes, delete_count, own, batch_count, &managed, ordinal);
+      result = publish_inputs(instance->context, &in, deletes, delete_count, own, batch_count, type_names, &managed,
+                              ordinal);
     result = ov_accept(instance->context, symbol, result);
   }
   ov_managed_give_back(&managed);
   ov_inputs_close(&in);
   return result;
+}
+
+static ovstage_enqueue_result_t publish(ovstage_instance_t* instance, const ovstage_go_delete_t* deletes,
+                                        size_t delete_count, const ovstage_go_batch_t* batches, size_t batch_count,
+                                        ovstage_ordinal_t ordinal) {
+  return publish_typed(instance, deletes, delete_count, batches, batch_count, NULL, ordinal);
+}
+
+/* ---- Names of types ---------------------------------------------------------------------------------------------- */
+
+static ovstage_enqueue_result_t write_typed(ovstage_instance_t* instance, ovstage_query_handle_t query,
+                                            const ovstage_attribute_write_t* writes,
+                                            const ovx_string_or_token_t* type_names, size_t count,
+                                            ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode) {
+  const char* symbol = "write_typed";
+  const ovstage_go_batch_t batch = {query, writes, count};
+  return ov_write_batch(instance != NULL ? instance->context : NULL, symbol, &batch, type_names, ordinal, mode, true);
+}
+
+static ovstage_api_status_t attributes(ovstage_instance_t* instance, ovstage_go_attribute_t* out, size_t size,
+                                       size_t room, size_t* count) {
+  const char* symbol = "attributes";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  ovstage_go_attribute_t* all = NULL;
+  size_t found = 0;
+  if (count == NULL)
+    status = ov_null("count");
+  else if (out == NULL && room > 0)
+    status = ov_null("out");
+  else if (size < offsetof(ovstage_go_attribute_t, dtype) || size > sizeof *out)
+    status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "size is %zu: set it to the size of the structure", size);
+  else if ((status = ovgoAttributes(instance->context, &all, &found)) == OVSTAGE_OK) {
+    *count = found;
+    for (size_t i = 0; i < found && i < room; i++) memcpy((char*)out + i * size, &all[i], size);
+  }
+  free(all);
+  return ov_leave(instance->context, symbol, status);
 }
 
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
@@ -367,4 +408,8 @@ const ovstage_go_v1_t ov_extension = {
     .log_mark = log_mark,
     .log_wait = log_wait,
     .log_cut = log_cut,
+    .write_typed = write_typed,
+    .publish_typed = publish_typed,
+    .tensors_type = ov_tensors_type,
+    .attributes = attributes,
 };

@@ -168,6 +168,7 @@ static ov_write* input_writes(ov_inputs* in, const ovstage_attribute_write_t* wr
     data->managed_tensors = ov_input(in, "managed_tensors", data->managed_tensors, data->tensor_count,
                                      sizeof *data->managed_tensors);
     own[i].tensors = NULL;
+    own[i].type_name = (ovx_string_or_token_t){0};
   }
   return own;
 }
@@ -217,7 +218,19 @@ static void input_payload(ov_inputs* in, ov_write* write) {
   if (write->tensors != NULL) own_axes(in, write->tensors, data->tensor_count);
 }
 
-ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count) {
+static void input_type_names(ov_inputs* in, const ovx_string_or_token_t* names, ov_batch* batches, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < batches[i].count; k++) {
+      ovx_string_or_token_t* own = &batches[i].writes[k].type_name;
+      ov_take(own, names++, sizeof *own);
+      ov_input_name(in, "type_names", own);
+    }
+  }
+}
+
+ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count,
+                                       const ovx_string_or_token_t* type_names) {
+  if (type_names != NULL && batches != NULL) input_type_names(in, type_names, batches, count);
   for (size_t i = 0; batches != NULL && i < count; i++)
     for (size_t k = 0; k < batches[i].count && in->lost == NULL; k++) input_payload(in, &batches[i].writes[k]);
   return ov_inputs_status(in);

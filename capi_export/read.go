@@ -106,6 +106,9 @@ func (i *instance) hold(g *stage.Group) (heldGroup, *stage.Error) {
 	if tensors == nil {
 		return heldGroup{}, refuse(stage.OutOfMemory, "out of memory for the tensors of a group of %d prims", g.Count)
 	}
+	if g.Type != 0 {
+		C.ov_tensors_name_type(tensors, C.ovx_token_t(g.Type))
+	}
 	return heldGroup{tensors, g.List}, nil
 }
 

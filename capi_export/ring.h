@@ -173,6 +173,7 @@ ovstage_go_condition_t* ov_input_condition(ov_inputs* in, const ovstage_go_condi
 typedef struct ov_write {
   ovstage_attribute_write_t given; /* its arrays of tensors are not to be looked at, but for managed_tensors, a copy */
   DLTensor* tensors;               /* the descriptors of either */
+  ovx_string_or_token_t type_name; /* all zero: none */
 } ov_write;
 
 typedef struct ov_batch {
@@ -181,9 +182,11 @@ typedef struct ov_batch {
   size_t count;
 } ov_batch;
 
-/* First the batches, and which tensors were given away; then all else, which has the status of the inputs. */
+/* First the batches, and which tensors were given away; then all else, which has the status of the inputs. type_names has one
+ * for each write of all batches, or is NULL. */
 ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, size_t count);
-ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count);
+ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count,
+                                       const ovx_string_or_token_t* type_names);
 
 /* ---- descriptor.c: the tensors of groups ------------------------------------------------------------------------- */
 
@@ -194,6 +197,10 @@ ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t 
  * Making them takes over one reference of each block that is not NULL. NULL: out of memory, and nothing was taken. */
 DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
                            ov_block* data_map);
+
+/* The name of the type of the values, said before a client has the tensors. */
+void ov_tensors_name_type(DLTensor* tensors, ovx_token_t type_name);
+ovx_token_t ov_tensors_type(const DLTensor* tensors);
 
 /* Where the values of one row of an array column lie; laid out as column.Span. */
 typedef struct ov_span {
@@ -239,6 +246,13 @@ void ov_managed_give_back(ov_managed_list* list);
 
 /* Called by Go: a block over the tensor's own bytes. The list holds the reference. NULL: out of memory. */
 ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned* tensor, void* data, uint64_t size);
+
+/* ---- vtable.c ---------------------------------------------------------------------------------------------------- */
+
+/* A write of one batch, or of one attribute. type_names: one for each write; NULL for none. */
+ovstage_enqueue_result_t ov_write_batch(ovstage_context_t* context, const char* symbol,
+                                        const ovstage_go_batch_t* batch, const ovx_string_or_token_t* type_names,
+                                        ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool many);
 
 /* ---- export.c: DLPack -------------------------------------------------------------------------------------------- */
 

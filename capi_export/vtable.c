@@ -224,28 +224,34 @@ static E release_read(C c, ovstage_read_handle_t handle) {
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-static E write_batch(C c, const char* symbol, ovstage_query_handle_t handle, const ovstage_attribute_write_t* writes,
-                     size_t count, ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool batch) {
-  const ovstage_go_batch_t all = {handle, writes, count};
+E ov_write_batch(C c, const char* symbol, const ovstage_go_batch_t* batch, const ovx_string_or_token_t* type_names,
+                 ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool many) {
   ov_inputs in;
   ov_inputs_open(&in);
-  ov_batch* own = ov_input_batches(&in, &all, 1);
+  ov_batch* own = ov_input_batches(&in, batch, 1);
   ov_managed_list managed;
   ov_managed_take(&managed, own, 1);
   E result = {ov_enter(c, symbol), 0};
   if (result.status == OVSTAGE_OK) {
-    if (writes == NULL && count > 0)
-      result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "writes is NULL with write_count %zu", count);
-    else if (count > OV_MOST_ENTRIES)
-      result.status = ov_too_many("write_count", count);
+    if (batch->writes == NULL && batch->write_count > 0)
+      result.status =
+          ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "writes is NULL with write_count %zu", batch->write_count);
+    else if (batch->write_count > OV_MOST_ENTRIES)
+      result.status = ov_too_many("write_count", batch->write_count);
     else if ((result.status = ov_managed_check(&managed)) == OVSTAGE_OK &&
-             (result.status = ov_input_payloads(&in, own, 1)) == OVSTAGE_OK)
-      result = ovgoWrite(c, own, &managed, ordinal, mode, batch);
+             (result.status = ov_input_payloads(&in, own, 1, type_names)) == OVSTAGE_OK)
+      result = ovgoWrite(c, own, &managed, ordinal, mode, many);
     result = ov_accept(c, symbol, result);
   }
   ov_managed_give_back(&managed);
   ov_inputs_close(&in);
   return result;
+}
+
+static E write_batch(C c, const char* symbol, ovstage_query_handle_t handle, const ovstage_attribute_write_t* writes,
+                     size_t count, ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool many) {
+  const ovstage_go_batch_t batch = {handle, writes, count};
+  return ov_write_batch(c, symbol, &batch, NULL, ordinal, mode, many);
 }
 
 static E write_attribute(C c, ovstage_query_handle_t handle, ovx_string_or_token_t attribute, ovstage_ordinal_t ordinal,

@@ -68,6 +68,9 @@ func (b *batch) translate(i *instance, entries []C.ov_write, many bool) *stage.E
 			return err
 		}
 		payload, err := b.payload(w)
+		if err == nil && (w.type_name.token != 0 || w.type_name.string.length != 0) {
+			payload.Type, err = i.attribute("type_name", &w.type_name)
+		}
 		if err != nil {
 			name, _ := i.dict.TokenString(token)
 			return refuse(err.Code, "attribute %q: %s", name, err.Text)

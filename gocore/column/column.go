@@ -29,6 +29,13 @@ type Schema struct {
 	DType    tensor.DType    // element type; Lanes is the whole tuple width
 	Array    bool            // one variable-length array per row instead of one value
 	Semantic tensor.Semantic // role of the bytes
+	Type     Type            // what they are called where they come from; zero: nobody has said
+}
+
+// Type is the name of a type, such as that of a USD value: it tells apart what element type and role do not.
+type Type struct {
+	Token uint64 // its number, for who asks
+	Name  string
 }
 
 // String names the schema for error texts: "float32x3 POINT".
@@ -41,6 +48,14 @@ func (s Schema) String() string {
 		text += " " + s.Semantic.String()
 	}
 	return text
+}
+
+// Spelled is String with the name of the type, for schemas that nothing else tells apart.
+func (s Schema) Spelled() string {
+	if s.Type == (Type{}) {
+		return s.String() + " without a type name"
+	}
+	return s.String() + " (" + s.Type.Name + ")"
 }
 
 // Column holds the rows of one attribute with one schema.
@@ -107,6 +122,9 @@ func (c *Column) Schema() Schema { return c.schema }
 
 // Stamp records a role on a column that was created without one.
 func (c *Column) Stamp(role tensor.Semantic) { c.schema.Semantic = role }
+
+// StampType records the name of its type on a column that was created without one.
+func (c *Column) StampType(name Type) { c.schema.Type = name }
 
 // Width is the number of bytes of a row; of its span in an array column.
 func (c *Column) Width() int { return c.width }

@@ -127,7 +127,7 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 	m.next++
 	return &MapGroup{Key: m.firstKey + uint64(m.next-1), Group: Group{
 		Attribute: m.entry.name, Ordinal: m.ordinal, Semantic: m.entry.schema.Semantic, List: m.query.Handle,
-		PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
+		Type: pathdict.Token(m.entry.typeName()), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
 		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.entry.schema.DType, Array: m.entry.schema.Array,
 		Floor: s.floorOf(a), Generation: generation,
 	}}, nil

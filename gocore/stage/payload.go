@@ -6,6 +6,7 @@ import (
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
 	"ovstage/gocore/tensor"
 )
 
@@ -19,6 +20,7 @@ type Payload struct {
 	Stream   uintptr       // CUDA stream to wait for; ignored for host data
 	Event    uintptr       // CUDA event to wait for
 	Semantic tensor.Semantic
+	Type     pathdict.Token // the name of the type of the values; 0: not said
 
 	// Owned is the memory of a fixed column's tensor when its owner hands it over: a foreign block whose first byte is that
 	// of the tensor. It becomes the column's storage if the tensor is packed, aligned, covers the column and is its newest

@@ -155,8 +155,12 @@ func (p *publication) place(e *entry) (err *Error) {
 	if e.column == nil {
 		e.column = p.create(e)
 	}
-	if c := e.column; p.known(e.name).stamp(c, e.schema.Semantic) {
-		p.undo = append(p.undo, func() { c.Stamp(0) })
+	c, before := e.column, e.column.Schema()
+	if p.known(e.name).stamp(c, e.schema); c.Schema() != before {
+		p.undo = append(p.undo, func() {
+			c.Stamp(before.Semantic)
+			c.StampType(before.Type)
+		})
 	}
 	return nil
 }

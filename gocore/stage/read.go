@@ -24,6 +24,7 @@ type Group struct {
 	Delete     bool
 	Array      bool
 	Semantic   tensor.Semantic
+	Type       pathdict.Token      // the name of the type of the values; 0: nobody has said
 	List       pathdict.ListHandle // prims are positions of this list:
 	PrimOffset uint32              // PrimOffset, PrimOffset+1, ...
 	PrimCount  uint32
@@ -184,7 +185,7 @@ func (s *Stage) named(p *part, plan *query.Plan, ordinal uint64) Group {
 	schema := p.column.Schema()
 	return Group{
 		Attribute: p.attribute.name, Ordinal: ordinal, Array: schema.Array, Semantic: schema.Semantic, DType: schema.DType,
-		List: p.query.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), PrimMap: plan.Positions.Retain(),
+		Type: pathdict.Token(schema.Type.Token), List: p.query.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), PrimMap: plan.Positions.Retain(),
 		Floor: p.floor, Generation: p.generation,
 	}
 }

@@ -17,7 +17,11 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 	}
 	var fits *bound
 	for _, c := range a.columns {
-		if accepts(c.Schema(), schema) {
+		takes, err := a.takes(c, prims, schema)
+		if err != nil {
+			return nil, wrap(err, "attribute %q", s.quoted(name))
+		}
+		if takes {
 			if len(a.columns) == 1 {
 				return c, nil
 			}
@@ -40,8 +44,12 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 			return nil, wrap(err, "attribute %q", s.quoted(name))
 		}
 		if carried {
+			given, existing := schema.String(), c.Schema().String()
+			if given == existing {
+				given, existing = schema.Spelled(), c.Schema().Spelled()
+			}
 			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s; delete the attribute first to change its schema",
-				s.quoted(name), schema, c.Schema())
+				s.quoted(name), given, existing)
 		}
 		if rows, err := c.rowsOf(prims); err != nil {
 			return nil, wrap(err, "attribute %q", s.quoted(name))
@@ -71,10 +79,54 @@ func (c *bound) rowsOf(prims *pathdict.List) (column.Rows, error) {
 	return b.Rows(), nil
 }
 
-// accepts reports whether values of schema may go into a column: same layout, and a role that does not contradict.
+// accepts reports whether values of schema may go into a column: same layout, and a role and a type name that do not
+// contradict.
 func accepts(have, schema column.Schema) bool {
 	return have.DType == schema.DType && have.Array == schema.Array &&
-		(have.Semantic == schema.Semantic || have.Semantic == 0 || schema.Semantic == 0)
+		(have.Semantic == schema.Semantic || have.Semantic == 0 || schema.Semantic == 0) &&
+		(have.Type == schema.Type || have.Type == column.Type{} || schema.Type == column.Type{})
+}
+
+// isText reports whether the values of a type are the ids of texts although no role says so.
+func isText(t column.Type) bool { return t.Name == "string" || t.Name == "string[]" }
+
+// takes reports whether values of schema for the prims may go into a column of the attribute. Texts and numbers, which
+// look the same where no type is named, must not be taken for each other: values without a type go to texts only where all of
+// the prims have texts, and texts go to a column without a type only where it holds nothing else, and becomes their only one.
+func (a *attribute) takes(c *bound, prims *pathdict.List, schema column.Schema) (bool, error) {
+	have := c.Schema()
+	switch {
+	case !accepts(have, schema):
+		return false, nil
+	case isText(have.Type) && schema.Type == column.Type{}:
+		rows, err := c.rowsOf(prims)
+		return rows.Len() == prims.Len() && !slices.Contains(c.Alive(rows, latest), false), err
+	case isText(schema.Type) && have.Type == column.Type{}:
+		twin := slices.ContainsFunc(a.columns, func(o *bound) bool { return o != c && o.Schema().Type == schema.Type && accepts(o.Schema(), schema) })
+		return !twin && c.within(prims), nil
+	}
+	return true, nil
+}
+
+// within reports whether every prim that has a value in the column is one of the listed.
+func (c *bound) within(prims *pathdict.List) bool {
+	var listed pathSet
+	listed.change(prims.Indices(), +1)
+	alive := c.AllAlive(latest)
+	for row := range c.Column.Rows() {
+		if alive.Has(row) && !listed.has(c.Path(row)) {
+			return false
+		}
+	}
+	return true
+}
+
+// typeOf is a type by the token of its name, the zero type for none.
+func (s *Stage) typeOf(name pathdict.Token) column.Type {
+	if name == 0 {
+		return column.Type{}
+	}
+	return column.Type{Token: uint64(name), Name: s.text(name)}
 }
 
 // tokenColumns are the recorded attributes whose schema the interface fixes: token ids, one or an array per prim.

@@ -21,7 +21,6 @@ import (
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
-	"ovstage/gocore/tensor"
 )
 
 // Stage is one attribute stage.
@@ -166,14 +165,16 @@ func (s *Stage) attach(a *attribute, c *bound) {
 	a.columns = append(a.columns, c)
 }
 
-// stamp gives a column without a role the one that its values have, and reports whether it did.
-func (a *attribute) stamp(c *bound, role tensor.Semantic) bool {
-	if c.Schema().Semantic != 0 || role == 0 {
-		return false
+// stamp gives a column without a role, or without the name of its type, those of the values that it gets.
+func (a *attribute) stamp(c *bound, values column.Schema) {
+	have := c.Schema()
+	if have.Semantic == 0 && values.Semantic != 0 && !isText(have.Type) { // the role of texts is that they have none
+		c.Stamp(values.Semantic)
+		a.postings = nil // its values may be tokens from now on
 	}
-	c.Stamp(role)
-	a.postings = nil // its values may be tokens from now on
-	return true
+	if have.Type == (column.Type{}) && values.Type != (column.Type{}) {
+		c.StampType(values.Type)
+	}
 }
 
 // floorOf is the effective floor of an attribute, nil for one that is not known yet.

@@ -87,6 +87,14 @@ type entry struct {
 	scratch memory.Block  // a tensor that had to be packed before it could be cut
 }
 
+// typeName is the number of the name of the type that the values have, or that their column has.
+func (e *entry) typeName() uint64 {
+	if e.schema.Type == (column.Type{}) && e.column != nil {
+		return e.column.Schema().Type.Token
+	}
+	return e.schema.Type.Token
+}
+
 // keep narrows a write to the prims that satisfy a condition.
 func (e *entry) keep(dict *pathdict.Dictionary, wanted func(path uint32) bool) {
 	n := e.prims.Len()
@@ -148,6 +156,7 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		if err := judgePayload(name, p, count); err != nil {
 			return e, err
 		}
+		e.schema.Type = s.typeOf(p.Type)
 		if err := s.checkFixed(e.name, e.schema); err != nil {
 			return e, err
 		}
@@ -366,7 +375,7 @@ func (s *Stage) bind(e *entry) {
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
 func (s *Stage) record(e entry, ordinal uint64) {
 	a := s.known(e.name)
-	a.stamp(e.column, e.schema.Semantic)
+	a.stamp(e.column, e.schema)
 	if e.column.Settled(e.rows) {
 		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
 		s.count(a, e.added, +1)

@@ -22,6 +22,7 @@ PyObject* group_fetched(Group* self, keep held, bool answered, ovstage_api_statu
   if (answered && status == OVSTAGE_OK) {
     self->descriptors = held.descriptors;
     self->block = held.block;
+    self->type_name = held.descriptors ? native.go->tensors_type(held.descriptors) : 0;
     self->fetched = true;
     self->claimed = false;
     return (PyObject*)self;
@@ -169,6 +170,7 @@ NUMBER(tensor_count, data_of(self)->tensor_count)
 NUMBER(data_count, data_of(self)->count)
 FLAG(has_data_index_map, data_of(self)->index_map != NULL)
 NUMBER(write_floor, meta_of(self)->attribute_write_floor_ordinal)
+NUMBER(type_token, self->type_name)
 NUMBER(layout_generation, meta_of(self)->layout_generation)
 FLAG(released, group_ended(self))
 
@@ -437,6 +439,7 @@ static PyGetSetDef group_getset[] = {
     {"attribute_write_floor_ordinal", group_write_floor, NULL, "The attribute's write floor when the group was made.",
      NULL},
     {"layout_generation", group_layout_generation, NULL, "Rises exactly when prims join or leave the column.", NULL},
+    {"_type_token", group_type_token, NULL, "Token of the name of the values' type; 0: nobody has said.", NULL},
     {"attribute", group_attribute, NULL, "Token of the attribute (read groups).", NULL},
     {"ordinal", group_ordinal, NULL, "No later change is contained (read groups).", NULL},
     {"is_delete", group_is_delete, NULL, "True if these prims lost the attribute (read groups).", NULL},

@@ -174,8 +174,8 @@ void attribute_names_close(attribute_names* list);
 typedef struct {
   const char* function;
   int positional, required;
-  const char* names[15];  /* ends with NULL */
-  PyObject* interned[15]; /* filled in at first use */
+  const char* names[16];  /* ends with NULL */
+  PyObject* interned[16]; /* filled in at first use */
 } signature;
 
 bool sort_arguments(signature* sig, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** slots);
@@ -367,6 +367,7 @@ typedef struct {
   PyObject* source;
   map_session* session;
   const DLTensor* descriptors; /* retained: what `prims` and `data` point at outlives a release behind our back */
+  ovx_token_t type_name;       /* of the values; 0: nobody has said */
   ovstage_go_block_t* block;   /* read groups retain their bytes; a map group must not: that would be a live view */
   union {
     ovstage_read_group_t read;
@@ -578,6 +579,8 @@ DLManagedTensorVersioned* gift_new(PyObject* object, place* at);
 typedef struct {
   ovstage_attribute_write_t write; /* what the engine gets */
   PyObject* attribute;             /* keeps the bytes of a name */
+  ovx_string_or_token_t type_name; /* all zero: not said */
+  PyObject* type_text;             /* keeps its bytes; NULL: not said */
   words index_map, mask;
   size_t whole; /* truth values of a mask without a count: so many prims must the query have; 0: not asked */
   size_t count;
@@ -593,7 +596,7 @@ typedef struct {
 /* What a write call and a WriteDesc have in common; NULL = not given. */
 typedef struct {
   PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic, *transfer,
-      *lanes;
+      *lanes, *type_name;
 } write_arguments;
 
 /* All checks of one entry, in the order in which they are promised. The payload must be all zero, and is to be closed

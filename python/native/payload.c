@@ -21,6 +21,7 @@ void payload_close(payload* self) {
   words_close(&self->index_map);
   words_close(&self->mask);
   Py_CLEAR(self->attribute);
+  Py_CLEAR(self->type_text);
 }
 
 /* None is the same as nothing. */
@@ -255,5 +256,8 @@ bool payload_open(payload* self, const write_arguments* args) {
   data->semantic = (ovstage_attribute_semantic_t)semantic;
   if (!guard_attribute(args->attribute, "attribute", &self->write.attribute)) return false;
   self->attribute = Py_NewRef(args->attribute);
+  if (!args->type_name || !given(args->type_name)) return true;
+  if (!guard_string(args->type_name, "type_name", &self->type_name.string)) return false;
+  self->type_text = Py_NewRef(args->type_name);
   return true;
 }

@@ -404,6 +404,40 @@ static PyObject* stage_counters(PyObject* object, PyObject* unused) {
   return status == OVSTAGE_OK ? counters_dict(&counters) : raise_library_error(status);
 }
 
+/* ---- Attributes -------------------------------------------------------------------------------------------------- */
+
+static PyObject* attribute_row(const ovstage_go_attribute_t* a) {
+  return Py_BuildValue("(KK(iii)iNKK)", (unsigned long long)a->attribute, (unsigned long long)a->type_name,
+                       (int)a->dtype.code, (int)a->dtype.bits, (int)a->dtype.lanes, (int)a->semantic,
+                       PyBool_FromLong(a->is_array), (unsigned long long)a->prims, (unsigned long long)a->write_floor);
+}
+
+static PyObject* stage_attributes(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  if (!stage_begin(self, "attributes")) return NULL;
+  ovstage_go_attribute_t* rows = NULL;
+  size_t room = 0, count = 64;
+  while (count > room) { /* others may add some between two calls */
+    room = count + count / 8;
+    free(rows);
+    if (!(rows = malloc(room * sizeof *rows))) return PyErr_NoMemory();
+    ovstage_api_status_t status;
+    WITHOUT_GIL(status = native.go->attributes(self->instance, rows, sizeof *rows, room, &count));
+    if (status != OVSTAGE_OK) {
+      free(rows);
+      return raise_library_error(status);
+    }
+  }
+  PyObject* list = PyList_New((Py_ssize_t)count);
+  for (size_t i = 0; list && i < count; i++) {
+    PyObject* row = attribute_row(&rows[i]);
+    if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0) Py_CLEAR(list);
+  }
+  free(rows);
+  return list;
+}
+
 static PyObject* stage_keep_history(PyObject* object, PyObject* argument) {
   Stage* self = (Stage*)object;
   uint64_t ordinals;
@@ -437,7 +471,7 @@ static PyMethodDef stage_methods[] = {
 
     {"write_attribute", FAST_KEYWORDS(stage_write_attribute),
      "write_attribute($self, query, attribute, ordinal, tensors, *, is_array, prim_mode=0, semantic=0, index_map=None, "
-     "mask=None, count=None, cuda_event=None, cuda_stream=None, transfer=False, lanes=None)\n--\n\n"
+     "mask=None, count=None, cuda_event=None, cuda_stream=None, transfer=False, lanes=None, type_name=None)\n--\n\n"
      "Write one attribute of the query's prims at an ordinal; an Operation.\n\n"
      "tensors is one tensor, or a list or tuple of several: NumPy arrays, objects with __dlpack__, DLTensors, or what "
      "NumPy makes an array of. Their bytes are copied when the write runs, whatever their strides.\n\n"
@@ -544,6 +578,8 @@ static PyMethodDef stage_methods[] = {
     {"_list_count", stage_list_count, METH_O, "_list_count($self, path_list, /)\n--\n\nThe number of paths."},
     {"_list_paths", stage_list_paths, METH_O, "_list_paths($self, path_list, /)\n--\n\nThe path handles."},
 
+    {"_attributes", stage_attributes, METH_NOARGS,
+     "_attributes($self)\n--\n\n[(token, type token, (code, bits, lanes), semantic, is_array, prims, write floor)]"},
     {"_keep_history", stage_keep_history, METH_O,
      "_keep_history($self, ordinals, /)\n--\n\nKeep values readable as of this many sealed ordinals."},
     {"counters", stage_counters, METH_NOARGS,

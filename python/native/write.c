@@ -58,20 +58,21 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
     STREAM,
     TRANSFER,
     LANES,
+    TYPE_NAME,
     SLOTS
   };
   static signature sig = {"write_attribute",
                           4,
                           5,
                           {"query", "attribute", "ordinal", "tensors", "is_array", "prim_mode", "semantic", "index_map",
-                           "mask", "count", "cuda_event", "cuda_stream", "transfer", "lanes"},
+                           "mask", "count", "cuda_event", "cuda_stream", "transfer", "lanes", "type_name"},
                           {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   write_arguments entry = {slots[ATTRIBUTE], slots[TENSORS], slots[IS_ARRAY], slots[INDEX_MAP], slots[MASK],
                            slots[COUNT],     slots[EVENT],   slots[STREAM],   slots[SEMANTIC],  slots[TRANSFER],
-                           slots[LANES]};
+                           slots[LANES],     slots[TYPE_NAME]};
   batch* inputs = calloc(1, sizeof *inputs + sizeof(payload));
   if (!inputs) return PyErr_NoMemory();
   inputs->count = 1;
@@ -86,20 +87,23 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
     return NULL;
   }
   ovstage_enqueue_result_t answer;
-  WITHOUT_GIL(answer =
-                  ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
+  if (one->type_text)
+    WITHOUT_GIL(answer = native.go->write_typed(self->instance, query, &one->write, &one->type_name, 1, ordinal, mode));
+  else
+    WITHOUT_GIL(answer =
+                    ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
   return finish(self, inputs, answer);
 }
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */
 
-enum { FIELDS = 11 };
+enum { FIELDS = 12 };
 
 /* The fields of a WriteDesc, as new references. False: an exception; what was taken is to be dropped all the same. */
 static bool read_description(PyObject* description, PyObject* fields[FIELDS]) {
   static const char* const names[FIELDS] = {"attribute", "tensors",    "is_array",    "index_map", "mask",
                                             "count",     "cuda_event", "cuda_stream", "semantic",  "transfer",
-                                            "lanes"};
+                                            "lanes",     "type_name"};
   for (int i = 0; i < FIELDS; i++) {
     if (!(fields[i] = PyObject_GetAttrString(description, names[i]))) return false;
   }
@@ -140,7 +144,7 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
   if (good) {
     write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],
                              fields[5], fields[6], fields[7], fields[8], fields[9],
-                             fields[10]};
+                             fields[10], fields[11]};
     good = payload_open(self, &entry);
     if (!good) name_entry(fields[0], position);
   }
@@ -158,6 +162,12 @@ static bool check_query(Stage* self, uint64_t query, const payload* payloads, si
   return true;
 }
 
+static bool any_type(const batch* inputs) {
+  for (size_t i = 0; i < inputs->count; i++)
+    if (inputs->payloads[i].type_text) return true;
+  return false;
+}
+
 PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"write_attributes", 3, 3, {"query", "writes", "ordinal", "prim_mode"}, {0}};
   Stage* self = (Stage*)object;
@@ -168,12 +178,14 @@ PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssi
   size_t count = (size_t)PyTuple_Size(writes);
   batch* inputs = calloc(1, sizeof *inputs + count * sizeof(payload));
   ovstage_attribute_write_t* entries = malloc((count + 1) * sizeof *entries);
-  bool good = inputs && entries;
+  ovx_string_or_token_t* types = malloc((count + 1) * sizeof *types);
+  bool good = inputs && entries && types;
   if (!good) PyErr_NoMemory();
   for (size_t i = 0; good && i < count; i++) {
     inputs->count = i + 1;
     good = open_description(&inputs->payloads[i], PyTuple_GetItem(writes, (Py_ssize_t)i), (Py_ssize_t)i);
     entries[i] = inputs->payloads[i].write;
+    types[i] = inputs->payloads[i].type_name;
   }
   Py_DECREF(writes);
   uint64_t query, ordinal;
@@ -183,11 +195,16 @@ PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssi
          check_query(self, query, inputs->payloads, count);
   if (!good) {
     free(entries);
+    free(types);
     if (inputs) batch_close(inputs);
     return NULL;
   }
   ovstage_enqueue_result_t answer;
-  WITHOUT_GIL(answer = ovstage_write_attributes(self->instance, query, count ? entries : NULL, count, ordinal, mode));
+  if (any_type(inputs))
+    WITHOUT_GIL(answer = native.go->write_typed(self->instance, query, entries, types, count, ordinal, mode));
+  else
+    WITHOUT_GIL(answer = ovstage_write_attributes(self->instance, query, count ? entries : NULL, count, ordinal, mode));
+  free(types);
   free(entries); /* copied by the library before it returned; the tensors that they point at are not */
   return finish(self, inputs, answer);
 }
@@ -202,6 +219,7 @@ typedef struct {
   ovstage_go_batch_t* batches;
   PyObject** writes;                  /* a tuple of WriteDescs for each batch */
   ovstage_attribute_write_t* entries; /* of all batches */
+  ovx_string_or_token_t* types;       /* likewise */
   batch* inputs;                      /* likewise */
 } publication;
 
@@ -214,6 +232,7 @@ static void publication_close(publication* self) {
   free(self->batches);
   free(self->writes);
   free(self->entries);
+  free(self->types);
 }
 
 /* One pair of a query and a list, which is the pair's. */
@@ -266,7 +285,8 @@ static bool open_batches(publication* self, PyObject* pairs, size_t* total) {
 static bool open_writes(publication* self, size_t total) {
   self->inputs = calloc(1, sizeof *self->inputs + total * sizeof(payload));
   self->entries = malloc((total + 1) * sizeof *self->entries);
-  if (!self->inputs || !self->entries) return PyErr_NoMemory() != NULL;
+  self->types = malloc((total + 1) * sizeof *self->types);
+  if (!self->inputs || !self->entries || !self->types) return PyErr_NoMemory() != NULL;
   for (size_t i = 0; i < self->batch_count; i++) {
     self->batches[i].writes = &self->entries[self->inputs->count];
     for (size_t k = 0; k < self->batches[i].write_count; k++) {
@@ -274,6 +294,7 @@ static bool open_writes(publication* self, size_t total) {
       PyObject* description = PyTuple_GetItem(self->writes[i], (Py_ssize_t)k);
       if (!open_description(&self->inputs->payloads[at], description, (Py_ssize_t)k)) return false;
       self->entries[at] = self->inputs->payloads[at].write;
+      self->types[at] = self->inputs->payloads[at].type_name;
     }
   }
   return true;
@@ -300,8 +321,8 @@ PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t narg
   if (batches && open_deletes(&all, deletes) && open_batches(&all, batches, &total) && open_writes(&all, total) &&
       guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "publish") && check_batches(self, &all)) {
     ovstage_enqueue_result_t answer;
-    WITHOUT_GIL(answer = native.go->publish(self->instance, all.deletes, all.delete_count, all.batches,
-                                            all.batch_count, ordinal));
+    WITHOUT_GIL(answer = native.go->publish_typed(self->instance, all.deletes, all.delete_count, all.batches,
+                                                  all.batch_count, all.types, ordinal));
     operation = finish(self, all.inputs, answer);
   } else if (all.inputs) {
     batch_close(all.inputs);

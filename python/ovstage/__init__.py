@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ovstage.library import flush_log, library_version, set_log_callback
     from ovstage.library import process_counters as process_counters
     from ovstage.stage import Stage
+    from ovstage.values import Attribute as Attribute
     from ovstage.values import (
         AttributeMeta,
         Filter,
@@ -95,7 +96,7 @@ _NAMES = {
     "library": "flush_log library_version process_counters set_log_callback",
     "stage": "Stage",
     "values": (
-        "AttributeMeta Filter HierarchyComputationModelDesc HierarchyItem HierarchyResult OrdinalRange "
+        "Attribute AttributeMeta Filter HierarchyComputationModelDesc HierarchyItem HierarchyResult OrdinalRange "
         "Predicate QueryResult StageConfig WriteDesc"
     ),
 }

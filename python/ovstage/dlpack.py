@@ -267,9 +267,13 @@ _EXTENSIONS = {
 
 def dtype_name(dtype: DLDataType) -> str:
     """The element type for people, with its lanes: ``float32x3``."""
-    kind = int(dtype.code), int(dtype.bits)
-    name = _NAMES.get(kind) or _EXTENSIONS.get(kind) or f"code {kind[0]} of {kind[1]} bits"
+    name = element_name(int(dtype.code), int(dtype.bits))
     return f"{name}x{dtype.lanes}" if dtype.lanes > 1 else name
+
+
+def element_name(code: int, bits: int) -> str:
+    """The element type for people, without lanes."""
+    return _NAMES.get((code, bits)) or _EXTENSIONS.get((code, bits)) or f"code {code} of {bits} bits"
 
 
 def numpy_to_dldatatype(np_dtype: Any, lanes: int = 1) -> DLDataType:

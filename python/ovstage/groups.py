@@ -161,6 +161,15 @@ class ReadGroup(_Group):
         """What the values mean."""
         return AttributeSemantic(super().semantic)
 
+    @property
+    def type_name(self) -> str:
+        """What the values are called where they come from, such as the USD type ``color3f``; empty: nobody has said.
+
+        It is asked of the stage, and empty once that is closed.
+        """
+        usable = self._type_token and self.stage is not None and self.stage._usable
+        return self.stage._token_strings([self._type_token])[0] if usable and self.stage else ""
+
     def _ragged(self) -> bool:
         return self.is_array
 

@@ -17,7 +17,7 @@ from ovstage import guard
 from ovstage._load import native
 from ovstage.columns import Column
 from ovstage.dictionary import PathList, References, minted
-from ovstage.dlpack import DLDataType
+from ovstage.dlpack import DLDataType, element_name
 from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode
 from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup
@@ -27,6 +27,7 @@ from ovstage.selection import Implicit, Prims, Selections, select
 from ovstage.shown import counted, few, shown
 from ovstage.tables import PRIM as PATH
 from ovstage.values import (
+    Attribute,
     Filter,
     HierarchyComputationModelDesc,
     HierarchyItem,
@@ -163,13 +164,16 @@ class Stage(native.Stage):
         semantic: AttributeSemantic | int = AttributeSemantic.NONE,
         mask: Any = None,
         lanes: int | None = None,
+        type_name: str | None = None,
     ) -> Operation:
         """Write one attribute of some prims at an ordinal: ``write_attribute`` without anything to make before it.
 
         ``prims`` are paths, ``["/A", "/B"]``, or a query or path list. ``values`` has a row for each of them, in that
         order, in the units that the application gives the attribute: shape ``(N,)`` or ``(N, L)``; a list of N arrays
         where ``is_array=True`` gives each prim one of its own. Prims and attribute come into being with the write.
-        ``ordinal`` must be above the write floor of the attribute. The other options are those of ``write_attribute``.
+        ``ordinal`` must be above the write floor of the attribute. ``type_name`` says what the values are called where
+        they come from, such as the USD type ``color3f`` or ``string``; tables and export go by it. The other options
+        are those of ``write_attribute``.
 
         Raises ``TypeError`` and ``ValueError`` for wrong arguments; what the stage refuses, such as a sealed ordinal,
         shows in the ``Operation`` and is raised by its ``wait()``. Example::
@@ -187,6 +191,7 @@ class Stage(native.Stage):
             semantic=semantic,
             mask=mask,
             lanes=lanes,
+            type_name=type_name,
         )
 
     def map(
@@ -244,6 +249,32 @@ class Stage(native.Stage):
         if not column.valid[0]:
             raise KeyError(name)
         return column.values[0] if column.offsets is None else column.row(0)
+
+    def attributes(self) -> list[Attribute]:
+        """What the stage holds, by name: an ``Attribute`` for each name and type, with how many prims have a value.
+
+        Sealed or not. ``usd-path`` and what else follows from paths can be read, and is not listed. Example::
+
+            for attribute in stage.attributes():
+                print(attribute.name, attribute.type_name, attribute.dtype, attribute.prim_count)
+        """
+        rows = self._attributes()
+        tokens = list({token for name, kind, *_ in rows for token in (name, kind)})
+        texts = dict(zip(tokens, self._token_strings(tokens), strict=True))
+        found = [
+            Attribute(
+                texts[name],
+                texts[kind],
+                AttributeSemantic(role),
+                element_name(*dtype[:2]),
+                dtype[2],
+                is_array,
+                prims,
+                floor,
+            )
+            for name, kind, dtype, role, is_array, prims, floor in rows
+        ]
+        return sorted(found, key=lambda attribute: (attribute.name, attribute.type_name))
 
     def prims(self, filter: Filter | None = None) -> PathList:
         """The prims that exist now, sealed or not, in the order of their creation; with a filter, those that meet it.

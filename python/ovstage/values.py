@@ -11,6 +11,7 @@ from ovstage.enums import AttributeSemantic, FilterOp, HierarchyComputationModel
 from ovstage.layout import FilterStruct, OrdinalRangeStruct, PredicateStruct, String, StringOrToken
 
 __all__ = [
+    "Attribute",
     "AttributeMeta",
     "Filter",
     "HierarchyComputationModelDesc",
@@ -218,6 +219,7 @@ class WriteDesc:
     semantic: AttributeSemantic | int = AttributeSemantic.NONE
     transfer: bool = False
     lanes: int | None = None
+    type_name: str | None = None
 
 
 @dataclass
@@ -227,6 +229,27 @@ class QueryResult:
     attributes: list[int]
     total_prim_count: int
     all_handle: int
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What a stage holds under one name with one type. A name has several where prims have it with several types."""
+
+    name: str
+    type_name: str
+    """What its values are called where they come from, such as the USD type ``color3f``; empty: nobody has said."""
+    semantic: AttributeSemantic
+    """What the values mean."""
+    dtype: str
+    """The element type, such as ``float32``."""
+    lanes: int
+    """How many elements make a value, or an element of its array."""
+    is_array: bool
+    """Whether each prim has an array of them."""
+    prim_count: int
+    """How many prims have a value, sealed or not."""
+    write_floor: int
+    """The newest sealed ordinal."""
 
 
 class _MetaFields(Protocol):

@@ -382,6 +382,11 @@ static void maps(const scene* s) {
   ovstage_go_counters_t counters = zero_counters();
   counters.struct_size = 3;
   SAYS(s->go->counters(s->stage, &counters), "counters.struct_size is 3: set it to the size of the structure");
+
+  size_t count = 0;
+  SAYS(s->go->attributes(s->stage, NULL, 3, 0, &count), "size is 3: set it to the size of the structure");
+  SAYS(s->go->attributes(s->stage, NULL, sizeof(ovstage_go_attribute_t), 2, &count), "out must not be NULL");
+  SAYS(s->go->attributes(s->stage, NULL, sizeof(ovstage_go_attribute_t), 0, NULL), "count must not be NULL");
 }
 
 /* ---- Absent ------------------------------------------------------------------------------------------------------ */

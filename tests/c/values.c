@@ -1054,6 +1054,55 @@ static void check_publication(void) {
   close_scene(&s);
 }
 
+/* The name of a type is part of what a column is, groups and the list of attributes have it, and a name that is none is
+ * refused before anything is written. */
+static void check_type_names(void) {
+  scene s;
+  if (!open_scene(&s, "type names")) return;
+  ovx_token_t a = token_of(&s, "a"), string = token_of(&s, "string");
+  ovstage_query_handle_t four = query_of(&s, FOUR, 4);
+  payload numbers, more;
+  ovstage_attribute_write_t writes[2];
+  writes[0].attribute = by_token(a);
+  writes[0].data = fixed(&numbers, "1 2 3 4")->data;
+  writes[1].attribute = by_name("b");
+  writes[1].data = fixed(&more, "5 6 7 8")->data;
+  ovx_string_or_token_t types[2] = {by_name("metres"), by_token(0)};
+  ovx_string_or_token_t strange[2] = {by_name("metres"), by_token(0xdeadbeef)};
+  CHECK_REFUSED(s.go->write_typed(s.stage, four, writes, strange, 2, 1, OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "type_name: 3735928559 is not a token");
+  size_t count = 99;
+  CHECK(s.go->attributes(s.stage, NULL, sizeof(ovstage_go_attribute_t), 0, &count) == OVSTAGE_OK && count == 0);
+  DONE(&s, s.go->write_typed(s.stage, four, writes, types, 2, 1, OVSTAGE_PRIM_MODE_UPSERT));
+  types[0] = by_token(string);
+  CHECK_REFUSED(s.go->write_typed(s.stage, four, writes, types, 1, 2, OVSTAGE_PRIM_MODE_UPSERT),
+                OVSTAGE_ERROR_INVALID_ARGUMENT, "does not match");
+  ovstage_go_batch_t batch = batch_of(four, &writes[1], 1);
+  types[0] = by_name("seconds");
+  DONE(&s, s.go->publish_typed(s.stage, NULL, 0, &batch, 1, types, 2)); /* the column had none */
+  DONE(&s, s.go->write_typed(s.stage, four, writes, NULL, 2, 3, OVSTAGE_PRIM_MODE_UPSERT));
+  DONE(&s, seal(&s, 3));
+
+  ovstage_go_attribute_t rows[3];
+  memset(rows, 0, sizeof rows);
+  CHECK(s.go->attributes(s.stage, rows, sizeof rows[0], 1, &count) == OVSTAGE_OK && count == 2);
+  CHECK(rows[0].attribute == a && rows[1].attribute == 0); /* no more than there was room for */
+  CHECK(s.go->attributes(s.stage, rows, sizeof rows[0], 3, &count) == OVSTAGE_OK && count == 2);
+  CHECK(rows[0].type_name == token_of(&s, "metres") && rows[1].type_name == token_of(&s, "seconds"));
+  CHECK(rows[0].prims == 4 && rows[0].write_floor == 3 && !rows[0].is_array && rows[0].dtype.bits == 32);
+  CHECK(s.go->attributes(s.stage, rows, offsetof(ovstage_go_attribute_t, dtype), 2, &count) == OVSTAGE_OK);
+
+  ovstage_read_handle_t read;
+  ovstage_read_group_t group;
+  DONE(&s, ovstage_read_attributes(s.stage, four, &a, 1, latest(3), &read));
+  CHECK(ovstage_fetch_read_next(s.stage, read, 0, &group) == OVSTAGE_OK);
+  CHECK(s.go->tensors_type(group.data.tensors) == token_of(&s, "metres"));
+  CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  DONE(&s, ovstage_release_read(s.stage, read));
+  DONE(&s, ovstage_release_query(s.stage, four));
+  close_scene(&s);
+}
+
 /* What all batches give away comes back once, whether or not the publication is accepted. */
 static void check_managed_publication(void) {
   enum { BATCHES = 6 };
@@ -1156,5 +1205,6 @@ const check_group value_groups[] = {
     {"managed tensors: no prims", check_managed_without_prims},
     {"publication", check_publication},
     {"publication: managed tensors", check_managed_publication},
+    {"type names", check_type_names},
 };
 const size_t value_group_count = sizeof value_groups / sizeof value_groups[0];

@@ -11,7 +11,8 @@
  * What it adds: buffers with reference counts, so that a view may outlive the group and even the instance it came from;
  * DLPack exports; maps that start from zeros or from nothing, commits that protect live views, sessions that end
  * without a commit; counters, on which leak tests stand; filters with OR and NOT, queries that are asked anew; deletes and
- * writes of many prims that happen together or not at all; and, beside the table, a mode of writing.
+ * writes of many prims that happen together or not at all; names of types beside columns; and, beside the table, a mode of
+ * writing.
  */
 #ifndef OVSTAGE_GO_H
 #define OVSTAGE_GO_H
@@ -105,6 +106,17 @@ typedef struct {
   const ovstage_attribute_write_t* writes; /* NULL with 0 */
   size_t write_count;
 } ovstage_go_batch_t;
+
+/* What an instance holds under one name with one schema. 48 bytes. */
+typedef struct {
+  ovx_token_t attribute;
+  ovx_token_t type_name; /* what its values are called where they come from, such as a USD type; 0: nobody has said */
+  DLDataType dtype;      /* of a value, or of an element of its array: all lanes */
+  ovstage_attribute_semantic_t semantic;
+  bool is_array;
+  uint64_t prims;                /* how many have a value, sealed or not */
+  ovstage_ordinal_t write_floor; /* of the attribute */
+} ovstage_go_attribute_t;
 
 /* What is alive and what was done. 120 bytes. Each "live" number is 0 once everything was given back. */
 typedef struct {
@@ -292,6 +304,45 @@ typedef struct ovstage_go_v1 {
   uint64_t (*log_mark)(void);
   ovstage_api_status_t (*log_wait)(uint64_t mark, ovstage_timeout_ns_t timeout);
   uint64_t (*log_cut)(ovstage_log_callback_t callback, void* user_data, uint64_t* left);
+
+
+  /* ---- Names of types ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * A column may have the name of the type of its values beside element type and role, such as "color3f" or "string": what
+   * the values are called where they come from. It is part of what a column is, like the role: values with another name are
+   * another type, and what a prim has of one type is deleted before it gets the other. Values without a name go where the
+   * others are; a column without one takes the first that it gets, but for "string" and "string[]", which would make texts of
+   * the numbers of other prims.
+   *
+   * As the slots write_attributes and publish, with a name for each write, in publish of all batches one after the other.
+   *
+   *   type_names   as many as there are writes; all zero for none; NULL for none of them
+   *
+   * Errors: those of the slot; INVALID_ARGUMENT - a name that is no token or no text.
+   */
+  ovstage_enqueue_result_t (*write_typed)(ovstage_instance_t*, ovstage_query_handle_t, const ovstage_attribute_write_t*,
+                                          const ovx_string_or_token_t* type_names, size_t count, ovstage_ordinal_t,
+                                          ovstage_prim_mode_t);
+  ovstage_enqueue_result_t (*publish_typed)(ovstage_instance_t*, const ovstage_go_delete_t* deletes, size_t delete_count,
+                                            const ovstage_go_batch_t* batches, size_t batch_count,
+                                            const ovx_string_or_token_t* type_names, ovstage_ordinal_t);
+
+  /* The name of the type of a fetched group's values, by its data.tensors; 0 where there is none. Pure C, any thread. The
+   * pointer must be that of a group which is not yet released or committed, or which is retained. */
+  ovx_token_t (*tensors_type)(const DLTensor* tensors);
+
+  /*
+   * What the instance holds, by the age of the names, without the attributes that follow from paths.
+   *
+   *   size    sizeof(ovstage_go_attribute_t): as much of each structure is written, which are so far apart
+   *   room    how many structures `out` has; fewer are written where there are fewer
+   *   count   receives how many there are: call again with more room where it is above `room`
+   *
+   * Any thread. Errors: INVALID_ARGUMENT, INVALID_HANDLE.
+   */
+  ovstage_api_status_t (*attributes)(ovstage_instance_t*, ovstage_go_attribute_t* out, size_t size, size_t room,
+                                     size_t* count);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus

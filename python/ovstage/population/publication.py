@@ -166,7 +166,9 @@ def _ids(dictionary: PathDictionary, changes: Changes, paths: list[str]) -> npt.
 
 def _write(key: Key, values: Values) -> WriteDesc:
     form = key.form
-    return WriteDesc(key.name, values.payload, form.is_array, semantic=form.semantic, lanes=form.lanes)
+    return WriteDesc(
+        key.name, values.payload, form.is_array, semantic=form.semantic, lanes=form.lanes, type_name=form.type_name
+    )
 
 
 def _batches(changes: Changes) -> dict[bytes, tuple[Rows, list[Key]]]:

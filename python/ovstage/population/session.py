@@ -105,18 +105,6 @@ class Session:
         with listening(job.check):
             change(source)
 
-    # --- questions ---
-
-    def text_prims(self, name: str) -> frozenset[str]:
-        """The prims whose attribute of that name was published from texts, of which the stage keeps an id each."""
-        published = self._published
-        return frozenset(
-            published.prims.paths[row]
-            for key, values in published.columns.items()
-            if key.name == name and key.form.type_name in ("string", "string[]")
-            for row in values.rows.tolist()
-        )
-
     # --- steps ---
 
     def _scene(self, call: str) -> tuple[Source, Scope]:

@@ -159,8 +159,6 @@ def _target(draft: Draft, rows: Rows, prim: Prim, rule: AttributeRule, name: str
     if not rule.has(RuleFlag.INFER_CUSTOM_TYPE):
         return Target(name, "")
     kind = str(inferred(rows))
-    if kind.startswith("uint64") and prim.path in draft.held.text_prims(rows.name):
-        kind = kind.replace("uint64", "string")
     if kind:
         draft.inferred.add((name, kind))
     return Target(name, kind, custom=custom)

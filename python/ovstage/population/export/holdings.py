@@ -11,7 +11,6 @@ import numpy as np
 
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.reading import UNTYPED
-from ovstage.population.session import session
 from ovstage.values import OrdinalRange
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ class Rows:
         self.lost = group.is_delete
         self.is_array = group.is_array
         self.semantic = group.semantic
+        self.type_name = group.type_name
         self.prims: Sequence[int] = group.prim_indices().tolist()
         self._rows = group.data_rows()
         self._tensors = [] if self.lost else [group.array(i, shaped=True) for i in range(group.tensor_count)]
@@ -74,7 +74,6 @@ class Holdings:
         self._stage = stage
         self._columns = columns
         self._texts: dict[int, str] = {0: ""}
-        self._text_prims: dict[str, frozenset[str]] = {}
         types = dict(self._texts_of("usd-prim-type"))
         schemas: dict[int, list[str]] = {}
         for name in ("usd-schemas", "usd-metadata:apiSchemas"):
@@ -117,12 +116,6 @@ class Holdings:
     def path_texts(self, ids: Iterable[int]) -> list[str]:
         """The texts of path ids."""
         return self._stage._path_strings(list(ids))
-
-    def text_prims(self, name: str) -> frozenset[str]:
-        """The prims for which population published that attribute from a text, which it stores like a number."""
-        if name not in self._text_prims:
-            self._text_prims[name] = session(self._stage).text_prims(name)
-        return self._text_prims[name]
 
     def _texts_of(self, name: str) -> Iterator[tuple[int, Any]]:
         for rows in self.rows(name):

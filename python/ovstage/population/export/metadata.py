@@ -53,10 +53,10 @@ def _of_layer(prim: Prim, rule: MetadataRule) -> bool:
 
 
 def _values(rows: Rows, held: Holdings) -> list[Any] | None:
-    """Metadata as USD values. Population stores texts like numbers of 64 bits, which metadata hardly ever is: one that
-    the dictionary knows is taken for a text."""
+    """Metadata as USD values. Numbers of 64 bits that nobody gave a type are hardly ever meant as numbers here: those
+    that the dictionary knows are taken for texts."""
     kind = inferred(rows)
-    if kind in (Sdf.ValueTypeNames.UInt64, Sdf.ValueTypeNames.UInt64Array):
+    if not rows.type_name and kind in (Sdf.ValueTypeNames.UInt64, Sdf.ValueTypeNames.UInt64Array):
         kind = Sdf.ValueTypeNames.StringArray if rows.is_array else Sdf.ValueTypeNames.String
         try:
             return usd_values(rows, kind, held.texts)

@@ -47,11 +47,11 @@ _TEXT = {"TfToken", "std::string", "SdfPathExpression", "SdfAssetPath"}
 
 
 def inferred(rows: Rows) -> Sdf.ValueTypeName:
-    """The USD type that a column's bytes and role suggest; one that is false where there is none.
-
-    The inverse of what population stores, but for two types: a ``string`` is stored like a ``uint64``, and only
-    population knows which is which; an ``extent`` comes out as six doubles.
-    """
+    """The USD type of a column: the one that is recorded beside it, as population does, if its values are of that type;
+    else what bytes and role suggest. One that is false where there is none."""
+    named = Sdf.ValueTypeNames.Find(rows.type_name) if rows.type_name else None
+    if named and _holds(named, rows):
+        return named
     if _is_bytes(rows):
         return Sdf.ValueTypeNames.String
     element, lanes = rows.schema
@@ -83,25 +83,41 @@ def _scalar(element: str, lanes: int, role: AttributeSemantic) -> str:
 def usd_values(rows: Rows, kind: Sdf.ValueTypeName, texts: Texts) -> list[Any] | None:
     """The values of a column as that USD type, one per prim; ``None`` when they cannot be had without loss."""
     packed = kind.arrayType.type.pythonClass
-    element, lanes = _layout(kind)
-    if not element:
+    if not _holds(kind, rows):
         return None
-    if not rows.is_array and kind == Sdf.ValueTypeNames.Float3Array and rows.schema == ("float64", 6):
+    if _is_extent(kind, rows):
         return [packed.FromBuffer(extent) for extent in rows.fixed().astype(np.float32).reshape(-1, 2, 3)]
-    if _is_bytes(rows) and kind in (Sdf.ValueTypeNames.String, Sdf.ValueTypeNames.Token):
+    if _is_bytes(rows):
         return [bytes(array).decode(errors="replace") for array in rows.arrays()]
-    if (
-        rows.is_array != kind.isArray
-        or rows.semantic in _EDGES
-        or rows.schema[1] != lanes
-        or not np.can_cast(rows.schema[0], element, "safe")
-    ):
-        return None
-    if kind.cppTypeName in _TEXT or (kind.isArray and kind.scalarType.cppTypeName in _TEXT):
+    if _is_text(kind):
         return _text_values(rows, kind, texts)
+    element = _layout(kind)[0]
     if not kind.isArray:
         return list(packed.FromBuffer(_shaped(rows.fixed(), element, kind)))
     return [packed.FromBuffer(_shaped(array, element, kind)) for array in rows.arrays()]
+
+
+def _holds(kind: Sdf.ValueTypeName, rows: Rows) -> bool:
+    """Whether a USD type can hold the values of a column without loss."""
+    element, lanes = _layout(kind)
+    if not element:
+        return False
+    if _is_bytes(rows):
+        return kind in (Sdf.ValueTypeNames.String, Sdf.ValueTypeNames.Token)
+    if _is_extent(kind, rows):
+        return True
+    if rows.type_name in ("string", "string[]") and not _is_text(kind):
+        return False
+    fits = rows.schema[1] == lanes and np.can_cast(rows.schema[0], element, "safe")
+    return rows.is_array == kind.isArray and rows.semantic not in _EDGES and fits
+
+
+def _is_extent(kind: Sdf.ValueTypeName, rows: Rows) -> bool:
+    return not rows.is_array and kind == Sdf.ValueTypeNames.Float3Array and rows.schema == ("float64", 6)
+
+
+def _is_text(kind: Sdf.ValueTypeName) -> bool:
+    return kind.scalarType.cppTypeName in _TEXT
 
 
 def _is_bytes(rows: Rows) -> bool:

@@ -1,0 +1,35 @@
+package stage
+
+import (
+	"slices"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/pathdict"
+)
+
+// Attribute is what a stage holds under one name with one schema.
+type Attribute struct {
+	Name   pathdict.Token
+	Schema column.Schema
+	Prims  int    // how many prims have a value of it, sealed or not
+	Floor  uint64 // the write floor of the attribute
+}
+
+// Attributes lists what the stage holds, by the age of the names. What no prim has any more is left out, and so are the
+// attributes that follow from the paths of prims.
+func (s *Stage) Attributes() ([]Attribute, *Error) {
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var list []Attribute
+	for name, a := range s.attributes {
+		for _, c := range a.columns {
+			if prims := c.AllAlive(latest).Count(); prims > 0 {
+				list = append(list, Attribute{name, c.Schema(), prims, s.floorOf(a)})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Attribute) int { return int(int64(a.Name) - int64(b.Name)) })
+	return list, nil
+}
