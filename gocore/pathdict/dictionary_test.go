@@ -229,3 +229,30 @@ func TestConcurrentLists(t *testing.T) {
 	group.Wait()
 	assert.Zero(t, d.Stats().Handles)
 }
+
+// Names that there is no memory for are refused one and all, at whichever allocation it runs out; then they are taken.
+func TestNamesSurviveShortage(t *testing.T) {
+	d := open(t)
+	names := make([]string, 3*segmentSize)
+	for i := range names {
+		names[i] = fmt.Sprintf("/World/p%d", i)
+	}
+	paths := make([]Path, len(names))
+	shortages := 0
+	for {
+		lift := memory.Limit(shortages)
+		err := d.Paths(names, paths)
+		lift()
+		if err == nil {
+			break
+		}
+		require.ErrorContains(t, err, "out of memory")
+		shortages++
+	}
+	assert.Greater(t, shortages, 4)
+	for i, path := range paths {
+		text, err := d.PathString(path)
+		require.NoError(t, err)
+		require.Equal(t, names[i], text)
+	}
+}

@@ -230,6 +230,9 @@ func (d *Dictionary) addChild(parent, name uint32) (uint32, error) {
 	if err := d.checkGrowth(d.paths.length); err != nil {
 		return 0, err
 	}
+	if err := d.paths.reserve(); err != nil {
+		return 0, err
+	}
 	family := d.paths.at(parent)
 	if family.children != large && d.chainLength(family.children) == smallFamily {
 		if err := d.moveToTable(parent); err != nil {

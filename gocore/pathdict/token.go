@@ -77,6 +77,9 @@ func (d *Dictionary) addToken(hash uint32, s string) (uint32, error) {
 	if err := d.tokenTable.reserve(1); err != nil {
 		return 0, err
 	}
+	if err := d.tokens.reserve(); err != nil {
+		return 0, err
+	}
 	at, err := d.text.add(s)
 	if err != nil {
 		return 0, err

@@ -3,17 +3,23 @@ package pathdict
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"ovstage/gocore/memory"
 )
 
 const segmentSize = 1 << 13
 
 // vector is an append-only sequence of records. It grows by whole segments, so that a record never moves: growing copies
 // nothing, and readers need no lock. One writer at a time, under the dictionary's lock, pushes records and then publishes
-// the new length. Whoever has seen an index below the published length may read that record for ever.
+// the new length. Whoever has seen an index below the published length may read that record until close.
+//
+// What grows with a scene must not lie on the Go heap, where missing memory ends the process: all segments but the first are
+// blocks. Records hold no pointers.
 type vector[T any] struct {
 	segments  atomic.Pointer[[]*[segmentSize]T]
-	length    uint32        // the writer's
-	published atomic.Uint32 // the readers'
+	blocks    []memory.Block // those of the segments, but for the first
+	length    uint32         // the writer's
+	published atomic.Uint32  // the readers'
 }
 
 func (v *vector[T]) at(i uint32) *T {
@@ -23,11 +29,25 @@ func (v *vector[T]) at(i uint32) *T {
 // has reports whether readers may look at record i.
 func (v *vector[T]) has(i uint64) bool { return i < uint64(v.published.Load()) }
 
-// push appends a record. Readers see it after publish.
+// reserve makes room for one record.
+func (v *vector[T]) reserve() error {
+	if v.length < uint32(segmentSize*(1+len(v.blocks))) {
+		return nil
+	}
+	block, err := memory.Alloc(int(unsafe.Sizeof([segmentSize]T{})), memory.Strings)
+	if err != nil {
+		return err
+	}
+	v.blocks = append(v.blocks, block)
+	v.grow((*[segmentSize]T)(block.Pointer()))
+	return nil
+}
+
+// push appends a record for which there is room; there always is for the first. Readers see it after publish.
 func (v *vector[T]) push(record T) uint32 {
 	i := v.length
-	if i%segmentSize == 0 {
-		v.grow()
+	if i == 0 {
+		v.grow(new([segmentSize]T))
 	}
 	*v.at(i) = record
 	v.length++
@@ -36,12 +56,12 @@ func (v *vector[T]) push(record T) uint32 {
 
 func (v *vector[T]) publish() { v.published.Store(v.length) }
 
-func (v *vector[T]) grow() {
+func (v *vector[T]) grow(segment *[segmentSize]T) {
 	var segments []*[segmentSize]T
 	if old := v.segments.Load(); old != nil {
 		segments = *old
 	}
-	segments = append(segments, new([segmentSize]T)) // in place, perhaps: a reader's slice ends before it
+	segments = append(segments, segment) // in place, perhaps: a reader's slice ends before it
 	v.segments.Store(&segments)
 }
 
@@ -49,6 +69,10 @@ func (v *vector[T]) close() {
 	v.published.Store(0)
 	v.length = 0
 	v.segments.Store(nil)
+	for _, block := range v.blocks {
+		block.Release()
+	}
+	v.blocks = nil
 }
 
 func (v *vector[T]) bytes() int64 {
