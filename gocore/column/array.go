@@ -140,12 +140,14 @@ func (a *Arena) fold(records []record) {
 // without one has nil. They are valid until the column changes.
 func (c *Column) Values(rows Rows, ordinal uint64) [][]byte {
 	values := make([][]byte, rows.Len())
-	spans := Spans(c.sealed.block, c.sealed.extent)
-	rows.Each(func(i, row int) {
-		if c.Sealed().Live(row) {
-			values[i] = spans[row].of(c.sealed.arena)
-		}
-	})
+	if c.sealed.block.Valid() {
+		spans := Spans(c.sealed.block, c.sealed.extent)
+		rows.Each(func(i, row int) {
+			if c.Sealed().Live(row) {
+				values[i] = spans[row].of(c.sealed.arena)
+			}
+		})
+	}
 	put := func(i int, r record, k int) {
 		values[i] = nil
 		if !r.tombstone() {

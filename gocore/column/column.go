@@ -174,20 +174,31 @@ func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
 }
 
 // Bytes is the memory that the column holds, reusable buffers included.
-func (c *Column) Bytes() int {
-	blocks := map[memory.Block]struct{}{c.sealed.block: {}, c.sealed.arena.Block: {}}
+func (c *Column) Bytes() (total int) {
+	var few [16]memory.Block // most columns have no more, and need no memory to be counted
+	blocks := append(few[:0], c.sealed.block, c.sealed.arena.Block)
 	for _, s := range c.history {
-		blocks[s.block], blocks[s.arena.Block] = struct{}{}, struct{}{}
+		blocks = append(blocks, s.block, s.arena.Block)
 	}
 	for _, r := range c.records {
-		blocks[r.block], blocks[r.arena.Block] = struct{}{}, struct{}{}
+		blocks = append(blocks, r.block, r.arena.Block)
 	}
 	for _, b := range c.retired {
-		blocks[b.block] = struct{}{}
+		blocks = append(blocks, b.block)
 	}
-	total := 0
-	for b := range blocks {
-		total += b.Capacity() // no block has none
+	seen := func(i int) bool { return slices.Contains(blocks[:i], blocks[i]) }
+	if len(blocks) > len(few) {
+		known := make(map[memory.Block]struct{}, len(blocks))
+		seen = func(i int) bool {
+			_, again := known[blocks[i]]
+			known[blocks[i]] = struct{}{}
+			return again
+		}
+	}
+	for i, b := range blocks {
+		if !seen(i) {
+			total += b.Capacity() // no block has none
+		}
 	}
 	return total
 }
@@ -257,6 +268,9 @@ func (c *Column) Sealed() Snapshot { return Snapshot{&c.sealed} }
 
 // Deletes reports whether any row is deleted, sealed or not. Without deletes every row holds a value.
 func (c *Column) Deletes() bool { return c.tombstones > 0 || c.sealed.gone != nil }
+
+// Deleting reports whether deletes wait for the floor.
+func (c *Column) Deleting() bool { return c.tombstones > 0 }
 
 // Settled reports whether a write to rows can't bring any of them back from a delete. It costs nothing per row as long as
 // nothing is deleted.

@@ -159,7 +159,10 @@ func (c *Column) compose(dst []byte, start, end int, ordinal uint64) {
 
 // base writes the sealed values of rows [start, end), zeros where there are none.
 func (c *Column) base(dst []byte, start, end int) {
-	stop := max(start, min(end, c.sealed.extent))
+	stop := start
+	if c.sealed.block.Valid() {
+		stop = max(start, min(end, c.sealed.extent))
+	}
 	if stop > start {
 		copy(dst, c.sealed.block.Bytes()[start*c.width:stop*c.width])
 		memory.Copied((stop - start) * c.width)

@@ -116,7 +116,7 @@ func (c *clone) close() {
 // collect finds what there is to copy, and refuses it if any of it can't be written at the ordinal.
 func (c *clone) collect() *stage.Error {
 	prims := c.candidates()
-	err := c.in.Attributes(func(name pathdict.Token, columns []*column.Column, floor uint64) *stage.Error {
+	err := c.in.Attributes(prims, func(name pathdict.Token, columns []*column.Column, floor uint64) *stage.Error {
 		for _, from := range columns {
 			rows, failure := holding(from, prims, c.ordinal)
 			if failure != nil {
@@ -145,7 +145,7 @@ func (c *clone) candidates() (prims []uint32) {
 		return nil
 	}
 	c.in.Below(c.from, func(path uint32) { prims = append(prims, path) })
-	_ = c.in.Attributes(func(_ pathdict.Token, columns []*column.Column, _ uint64) *stage.Error {
+	_ = c.in.Attributes(nil, func(_ pathdict.Token, columns []*column.Column, _ uint64) *stage.Error {
 		for _, from := range columns {
 			from.DeletedAbove(c.ordinal).Each(func(row int) {
 				if path := from.Path(row); c.inside(path) {

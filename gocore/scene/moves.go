@@ -27,8 +27,7 @@ type moves struct {
 // plan finds all paths that have to move and interns the places where they go.
 func (c *clone) plan() error {
 	m := &c.moves
-	m.dict, m.from, m.known = c.dict, c.from, make([]bool, c.dict.PathCount()-int(c.from))
-	m.known[0] = true
+	m.dict, m.from, m.known = c.dict, c.from, []bool{true}
 	for _, part := range c.parts {
 		part.rows.Each(func(_, row int) { m.add(part.column.Path(row)) })
 		if pathStride(part.column.Schema()) == 0 {
@@ -54,6 +53,9 @@ func (c *clone) plan() error {
 
 // add lists a path of the source, and what lies between.
 func (m *moves) add(path uint32) {
+	if missing := int(path-m.from) + 1 - len(m.known); missing > 0 {
+		m.known = append(m.known, make([]bool, missing)...)
+	}
 	for ; !m.known[path-m.from]; path = m.dict.ParentAt(path) {
 		m.known[path-m.from] = true
 	}
@@ -75,7 +77,7 @@ func (m *moves) addTargets(values ids) {
 
 func (m *moves) inside(path uint32) bool {
 	for path > m.from {
-		if m.known[path-m.from] {
+		if int(path-m.from) < len(m.known) && m.known[path-m.from] {
 			return true
 		}
 		path = m.dict.ParentAt(path)

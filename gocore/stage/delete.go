@@ -1,8 +1,6 @@
 package stage
 
 import (
-	"slices"
-
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 )
@@ -37,7 +35,7 @@ func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uin
 	for _, d := range doomed {
 		d.column.Delete(d.rows, ordinal)
 		s.vanish(d.attribute, d.column, d.rows)
-		s.note(d.attribute, d.column, d.rows)
+		s.noteDelete(d.attribute, d.column, d.rows)
 	}
 	return s.succeed(), nil
 }
@@ -51,25 +49,45 @@ type doomed struct {
 
 // doom finds what a delete removes, and refuses it if any of that is sealed.
 func (s *Stage) doom(prims *pathdict.List, names []pathdict.Token, ordinal uint64) (found []doomed, err *Error) {
-	for name, a := range s.attributes {
-		if len(names) > 0 && !slices.Contains(names, name) {
-			continue
-		}
+	for _, a := range s.targets(prims, names) {
 		for _, c := range a.columns {
 			rows, err := c.holding(prims, ordinal)
 			if err != nil {
-				return found, wrap(err, "attribute %q", s.quoted(name))
+				return found, wrap(err, "attribute %q", s.quoted(a.name))
 			}
 			if rows.Len() == 0 {
 				continue
 			}
 			found = append(found, doomed{a, c, rows})
-			if err := s.checkFloor(name, ordinal); err != nil {
+			if err := s.checkFloor(a.name, ordinal); err != nil {
 				return found, err
 			}
 		}
 	}
 	return found, nil
+}
+
+// targets are the attributes that a delete looks at: those that it names, or all that the prims may hold.
+func (s *Stage) targets(prims *pathdict.List, names []pathdict.Token) (found []*attribute) {
+	if len(names) == 0 {
+		return s.heldBy(prims.Indices())
+	}
+	for _, name := range names {
+		if a := s.inUse[name]; a != nil {
+			found = append(found, a)
+		}
+	}
+	return sorted(found)
+}
+
+// heldBy returns the attributes that any of the prims holds as of any ordinal: what they carry now, and what was deleted and
+// is not sealed.
+func (s *Stage) heldBy(prims []uint32) []*attribute {
+	found := s.prims.carried(prims)
+	if len(s.deleting) == 0 {
+		return found
+	}
+	return sorted(append(found, s.deleting...))
 }
 
 // holding returns the rows of those prims that hold a value at an ordinal. The caller owns the list.

@@ -48,27 +48,6 @@ func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token
 	return s.succeed(), nil
 }
 
-// seal folds what the floors have passed. A column that cannot be folded for want of memory keeps its records; reads try
-// again and report it.
-func (s *Stage) seal() {
-	if s.history > 1 {
-		for _, a := range s.attributes {
-			for _, c := range a.columns {
-				c.Prune(s.floorOf(a))
-			}
-		}
-	}
-	s.unsealed = slices.DeleteFunc(s.unsealed, func(a *attribute) bool {
-		floor := s.floorOf(a)
-		a.queued = false
-		for _, c := range a.columns {
-			_ = c.Seal(floor)
-			a.queued = a.queued || c.Unsealed()
-		}
-		return !a.queued
-	})
-}
-
 // KeepHistory keeps the values as of the last n sealed ordinals readable, of every attribute, from now on.
 func (s *Stage) KeepHistory(n uint64) *Error {
 	if err := s.lock(); err != nil {
@@ -76,7 +55,7 @@ func (s *Stage) KeepHistory(n uint64) *Error {
 	}
 	defer s.mu.Unlock()
 	s.history = n
-	for _, a := range s.attributes {
+	for _, a := range s.inUse {
 		for _, c := range a.columns {
 			c.KeepHistory(n, s.floorOf(a))
 		}
@@ -91,8 +70,8 @@ func (s *Stage) OldestPreserved() (OrdinalQueryID, uint64, *Error) {
 		return 0, 0, err
 	}
 	defer s.mu.Unlock()
-	frontier := uint64(0)
-	for _, a := range s.attributes {
+	frontier := s.frontier
+	for _, a := range s.inUse {
 		for _, c := range a.columns {
 			frontier = max(frontier, c.Frontier())
 		}

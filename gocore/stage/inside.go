@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"maps"
 	"slices"
 
 	"ovstage/gocore/column"
@@ -76,14 +75,15 @@ func (in Inside) Occupied(path uint32) (prim uint32, found bool) {
 	return prim, found
 }
 
-// Attributes calls visit for every attribute, as Columns has it, by name token, until one fails.
-func (in Inside) Attributes(visit func(name pathdict.Token, columns []*column.Column, floor uint64) *Error) *Error {
-	for _, name := range slices.Sorted(maps.Keys(in.s.attributes)) {
-		columns, floor, err := in.Columns(name)
+// Attributes calls visit for every attribute, as Columns has it, that any of the prims holds as of any ordinal, by name
+// token, until one fails. Those with deletes that are not sealed are among them, whoever was deleted.
+func (in Inside) Attributes(prims []uint32, visit func(name pathdict.Token, columns []*column.Column, floor uint64) *Error) *Error {
+	for _, a := range in.s.heldBy(prims) {
+		columns, floor, err := in.Columns(a.name)
 		if err != nil {
 			return err
 		}
-		if err := visit(name, columns, floor); err != nil {
+		if err := visit(a.name, columns, floor); err != nil {
 			return err
 		}
 	}
@@ -186,8 +186,7 @@ func (in Inside) enter(a *attribute, e entry, ordinal uint64) {
 	in.s.record(e, ordinal)
 	if floor := in.s.floorOf(a); ordinal <= floor {
 		_ = e.column.Amend(floor)
-		a.queued = slices.ContainsFunc(a.columns, func(c *bound) bool { return c.Unsealed() })
-		if !a.queued {
+		if in.s.settle(a); !a.queued {
 			in.s.unsealed = slices.DeleteFunc(in.s.unsealed, func(o *attribute) bool { return o == a })
 		}
 	}

@@ -115,12 +115,6 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 		return nil, wrap(failure, "attribute %q", s.quoted(m.entry.name))
 	}
 	a := s.attributes[m.entry.name]
-	generation := uint64(0)
-	if a != nil {
-		for _, c := range a.columns {
-			generation += c.Sealed().Generation()
-		}
-	}
 	n := g.prims.Len()
 	_ = s.dict.AddRef(m.query.Handle)
 	g.fetched = true
@@ -129,7 +123,7 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 		Attribute: m.entry.name, Ordinal: m.ordinal, Semantic: m.entry.schema.Semantic, List: m.query.Handle,
 		Type: pathdict.Token(m.entry.typeName()), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
 		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.entry.schema.DType, Array: m.entry.schema.Array,
-		Floor: s.floorOf(a), Generation: generation,
+		Floor: s.floorOf(a), Generation: a.generation(latest),
 	}}, nil
 }
 

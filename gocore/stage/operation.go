@@ -18,6 +18,9 @@ func NewOpLog() *OpLog { return &OpLog{new(uint64), new(uint64)} }
 const (
 	maxTexts  = 4096
 	maxFailed = 1 << 20
+
+	// minForgotten is the number of forgotten failures below which they may stay in the list.
+	minForgotten = 64
 )
 
 // failures are the finished operations that failed, until they are forgotten.
@@ -43,6 +46,24 @@ func (f *failures) add(op uint64, err *Error) {
 		f.order = f.order[1:]
 		f.texts--
 	}
+}
+
+// forget drops a failure. The list by age is made anew once most of it names failures that were forgotten.
+func (f *failures) forget(op uint64) {
+	delete(f.errors, op)
+	if len(f.order) < minForgotten+2*len(f.errors) {
+		return
+	}
+	order, texts := make([]uint64, 0, len(f.errors)), 0
+	for i, known := range f.order {
+		if _, kept := f.errors[known]; kept {
+			order = append(order, known)
+			if i < f.texts {
+				texts++
+			}
+		}
+	}
+	f.order, f.texts = order, texts
 }
 
 // withoutText is one error for all failures of a code that have lost their texts: there may be a million.
@@ -79,6 +100,6 @@ func (s *Stage) OpError(op uint64) (*Error, bool) {
 func (s *Stage) ForgetOp(op uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.failed.errors, op)
+	s.failed.forget(op)
 	atomic.StoreUint64(s.ops.Failed, uint64(len(s.failed.errors)))
 }

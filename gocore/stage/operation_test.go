@@ -30,6 +30,25 @@ func TestOldFailuresStayFailures(t *testing.T) {
 	assert.False(t, ok)
 }
 
+// A client that releases what failed leaves nothing behind.
+func TestReleasedFailuresGo(t *testing.T) {
+	f := newFixture(t)
+	for range 10_000 {
+		f.mu.Lock()
+		op := f.fail(errorf(WriteFloorViolation, "why"))
+		f.mu.Unlock()
+		f.ForgetOp(op)
+	}
+	assert.LessOrEqual(t, len(f.failed.order), minForgotten+1)
+	f.mu.Lock()
+	kept := f.fail(errorf(WriteFloorViolation, "kept"))
+	f.mu.Unlock()
+	f.ForgetOp(kept + 1)
+	err, ok := f.OpError(kept)
+	require.True(t, ok)
+	assert.Equal(t, "kept", err.Text)
+}
+
 // A handle of one stage means nothing to another.
 func TestHandlesBelongToTheirStage(t *testing.T) {
 	a, b := newFixture(t), newFixture(t)

@@ -92,6 +92,9 @@ func (a *attribute) touched(c *bound, rows column.Rows) {
 			p.changed.add(path)
 		}
 	})
+	if len(p.touched) >= minTouched && 4*len(p.touched) > len(p.all.prims) { // by prims that come and go, while no filter asks
+		a.postings = nil
+	}
 }
 
 // fold makes the touched prims a part of all.

@@ -134,3 +134,18 @@ func TestPostingsOfSchemas(t *testing.T) {
 	assert.Len(t, having("B"), 97)
 	assert.Len(t, f.matches(f.where("usd-schemas", query.Has)), 99)
 }
+
+// Prims that come and go while no filter asks are not listed for ever.
+func TestPostingsOfPrimsThatComeAndGo(t *testing.T) {
+	f := newFixture(t)
+	require.Nil(t, f.tryWrite(f.query("/a"), "usd-prim-type", 1, ids(f, "Mesh")))
+	assert.Equal(t, []string{"/a"}, f.matches(f.where("usd-prim-type", query.In, "Mesh")))
+	a := f.attributes[f.token("usd-prim-type")]
+	for i := range 1000 {
+		require.Nil(t, f.tryWrite(f.query(fmt.Sprintf("/spawn%d", i)), "usd-prim-type", 1, ids(f, "Cube")))
+		if a.postings != nil {
+			require.LessOrEqual(t, len(a.postings.touched), minTouched)
+		}
+	}
+	assert.Len(t, f.matches(f.where("usd-prim-type", query.In, "Cube")), 1000)
+}

@@ -16,7 +16,7 @@ import (
 // prims. Creating or deleting one costs a few nanoseconds; writing to one that exists costs nothing.
 type prims struct {
 	dict    *pathdict.Dictionary
-	carried []uint32  // path index -> number of attributes that the prim carries
+	kinds             // what each of them carries
 	place   []uint32  // path index -> position in order, for prims that exist
 	order   []uint32  // the prims in the order of their creation, vacant where one has gone
 	gone    int       // vacant positions
@@ -29,33 +29,28 @@ type prims struct {
 const vacant = ^uint32(0)
 
 // exists reports whether a prim carries anything.
-func (p *prims) exists(path uint32) bool { return int(path) < len(p.carried) && p.carried[path] > 0 }
+func (p *prims) exists(path uint32) bool { return p.carries(path) }
 
 // count is the number of prims.
 func (p *prims) count() int { return len(p.order) - p.gone }
 
-// carry adds to the number of attributes that prims carry, or takes from it.
-func (p *prims) carry(paths []uint32, change int) {
-	if len(paths) == 0 {
-		return
-	}
-	if missing := int(slices.Max(paths)) + 1 - len(p.carried); missing > 0 {
-		p.carried = append(p.carried, make([]uint32, missing)...)
-		p.place = append(p.place, make([]uint32, missing)...)
-	}
-	for _, path := range paths {
-		before := p.carried[path]
-		p.carried[path] = before + uint32(change)
-		if before == 0 {
+// carry gives an attribute to prims, or takes it from them.
+func (p *prims) carry(a *attribute, paths []uint32, carried bool) {
+	p.change(a, paths, carried, func(path, before, after uint32) {
+		switch {
+		case before == 0 && after != 0:
 			p.born(path)
-		} else if p.carried[path] == 0 {
+		case before != 0 && after == 0:
 			p.died(path)
 		}
-	}
+	})
 }
 
 func (p *prims) born(path uint32) {
 	p.changes++
+	if missing := len(p.kinds.of) - len(p.place); missing > 0 {
+		p.place = append(p.place, make([]uint32, missing)...)
+	}
 	p.place[path] = uint32(len(p.order))
 	p.order = append(p.order, path)
 	if p.family != nil {
@@ -120,7 +115,7 @@ func (s *Stage) exists(path uint32) bool { return s.prims.exists(path) }
 // count counts an attribute on prims, or off.
 func (s *Stage) count(a *attribute, paths []uint32, change int) {
 	a.carriers.change(paths, change)
-	s.prims.carry(paths, change)
+	s.prims.carry(a, paths, change > 0)
 }
 
 // appear counts an attribute on those prims of written rows that did not carry it before. A write below a delete brings

@@ -175,6 +175,9 @@ func (p *publication) create(e *entry) *bound {
 		a.columns = slices.Delete(a.columns, last, last+1)
 		c.bindings.Close()
 		c.Column.Close()
+		if last == 0 {
+			delete(p.inUse, name)
+		}
 		if !known {
 			delete(p.attributes, name)
 		}
@@ -205,7 +208,7 @@ func (p *publication) keep() {
 	p.undo = nil
 	for _, d := range p.doomed {
 		p.vanish(d.attribute, d.column, d.rows)
-		p.note(d.attribute, d.column, d.rows)
+		p.noteDelete(d.attribute, d.column, d.rows)
 	}
 	p.recordAll(p.entries, p.ordinal)
 }

@@ -53,7 +53,7 @@ func (f *fixture) state() state {
 			now.alive += c.AllAlive(latest).Count()
 		}
 	}
-	for path := range f.prims.carried {
+	for path := range f.prims.kinds.of {
 		if f.exists(uint32(path)) {
 			now.existing = append(now.existing, uint32(path))
 		}

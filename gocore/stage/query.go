@@ -78,8 +78,14 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 			attributes = append(attributes, name)
 		}
 	}
-	if len(q.Scope) == 0 {
-		for name, a := range s.attributes {
+	switch {
+	case len(q.Scope) > 0:
+	case len(s.inUse) > manyAttributes:
+		for _, a := range s.prims.carried(listed.list) {
+			attributes = append(attributes, a.name)
+		}
+	default:
+		for name, a := range s.inUse {
 			report(name, a)
 		}
 	}
@@ -89,6 +95,9 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 	slices.Sort(attributes)
 	return slices.Compact(attributes), q.Prims.Len(), nil
 }
+
+// manyAttributes is how many it takes to make it better to ask the prims what they carry than the attributes who carries them.
+const manyAttributes = 64
 
 // members asks which sets have one of the listed paths in them.
 type members struct {

@@ -115,8 +115,8 @@ func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func
 		if err := c.Seal(p.floor); err != nil {
 			return wrap(err, "attribute %q", s.quoted(name))
 		}
-		p.generation += c.At(end).Generation()
 	}
+	p.generation = a.generation(end)
 	for _, c := range a.columns {
 		p.column, p.state = c, c.At(end)
 		b, err := c.bindings.Of(c.Column, q.Prims)

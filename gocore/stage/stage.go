@@ -31,10 +31,15 @@ type Stage struct {
 
 	mu         sync.Mutex // guards everything below; taken before the dictionary's own lock, never after
 	closed     bool
-	floor      uint64 // the global write floor
-	history    uint64 // sealed ordinals whose values stay readable; 0 and 1 = the newest
-	attributes map[pathdict.Token]*attribute
-	unsealed   []*attribute // those with records above their floor
+	floor      uint64                        // the global write floor
+	history    uint64                        // sealed ordinals whose values stay readable; 0 and 1 = the newest
+	attributes map[pathdict.Token]*attribute // all that were ever known
+	inUse      map[pathdict.Token]*attribute // those with a column
+	unsealed   []*attribute                  // those with records above their floor
+	deleting   []*attribute                  // and those with deletes among them
+	keeping    []*attribute                  // those that keep history
+	spent      []spent                       // columns without a value, by age
+	frontier   uint64                        // membership of changes is exact from here on, as far as columns that have gone decide it
 	prims      prims
 	queries    map[QueryID]query.Query
 	reads      map[ReadID]*read
@@ -60,7 +65,9 @@ type attribute struct {
 	name    pathdict.Token
 	floor   uint64
 	columns []*bound
-	queued  bool // listed in Stage.unsealed
+	past    uint64 // generations of columns that have gone
+
+	queued, deleting, keeping bool // listed in the stage's unsealed, deleting, keeping
 
 	carriers pathSet   // the prims that carry it
 	postings *postings // once a filter asked for its tokens
@@ -70,6 +77,7 @@ type attribute struct {
 type bound struct {
 	*column.Column
 	bindings query.Bindings
+	spent    bool // listed in the stage's spent
 }
 
 // New returns an empty stage over a dictionary, which it shares with others and does not close. ops may be nil.
@@ -82,6 +90,7 @@ func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
 		dict:       dict,
 		ops:        ops,
 		attributes: map[pathdict.Token]*attribute{},
+		inUse:      map[pathdict.Token]*attribute{},
 		prims:      prims{dict: dict},
 		queries:    map[QueryID]query.Query{},
 		reads:      map[ReadID]*read{},
@@ -109,14 +118,14 @@ func (s *Stage) Close() {
 	for _, q := range s.queries {
 		q.Release(s.dict)
 	}
-	for _, a := range s.attributes {
+	for _, a := range s.inUse {
 		for _, c := range a.columns {
 			c.bindings.Close()
 			c.Column.Close()
 		}
 	}
 	s.maps, s.reads, s.queries, s.ordinals, s.attributes = nil, nil, nil, nil, nil
-	s.unsealed, s.prims = nil, prims{}
+	s.inUse, s.unsealed, s.deleting, s.keeping, s.spent, s.prims = nil, nil, nil, nil, nil, prims{}
 }
 
 // lock takes the stage's mutex; it fails, unlocked, on a closed stage.
@@ -163,6 +172,7 @@ func (s *Stage) newColumn(schema column.Schema) *bound {
 func (s *Stage) attach(a *attribute, c *bound) {
 	c.KeepHistory(s.history, s.floorOf(a))
 	a.columns = append(a.columns, c)
+	s.inUse[a.name] = a
 }
 
 // stamp gives a column without a role, or without the name of its type, those of the values that it gets.
@@ -229,7 +239,7 @@ func (s *Stage) Counters() Counters {
 		RowsResolved: s.resolved,
 		MapsAdopted:  s.adopted,
 	}
-	for _, a := range s.attributes {
+	for _, a := range s.inUse {
 		for _, col := range a.columns {
 			c.BytesColumns += uint64(col.Bytes())
 		}

@@ -399,6 +399,15 @@ func (s *Stage) note(a *attribute, c *bound, rows column.Rows) {
 	}
 }
 
+// noteDelete is note for a delete.
+func (s *Stage) noteDelete(a *attribute, c *bound, rows column.Rows) {
+	s.note(a, c, rows)
+	if !a.deleting {
+		a.deleting = true
+		s.deleting = append(s.deleting, a)
+	}
+}
+
 // checkMode refuses unknown modes, and an Insert that meets a prim.
 func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 	switch mode {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from conftest import GONE
 
 import ovstage
 from ovstage import DLDataType
@@ -113,3 +114,46 @@ def test_maps_that_commit_at_one_ordinal(make_table, initial):
     soak(step, lambda: held(table.stage) >> 14)
     table.seal(7)
     assert table.read("a", 7) == [2998 + i % 2 for i in range(ROWS)]
+
+
+# --- names that nothing shows any more ---
+
+
+def test_attributes_that_were_deleted_again(table):
+    """Their columns go; what a prim costs follows what it carries."""
+    table.write("stays", np.ones(2), 1)
+    table.seal(1)
+    stage, query, ordinal = table.stage, table.query, 1
+
+    def step(k: int) -> None:
+        nonlocal ordinal
+        ordinal += 1
+        table.write(f"t{k}", np.zeros(2), ordinal)
+        table.seal(ordinal)
+        ordinal += 1
+        stage.delete_attributes(query, [f"t{k}"], ordinal).wait()
+        table.seal(ordinal)
+
+    soak(step, lambda: held(stage))
+    assert list(query.result().attributes) == [table.token("stays")]
+    assert table.changes("t2999", ordinal, ordinal) == {0: GONE, 1: GONE}
+    with stage.get_oldest_preserved_ordinal() as oldest:
+        assert 0 < oldest.fetch() < ordinal
+    assert table.read("stays", ordinal) == [1, 1]
+
+
+def test_prims_that_come_and_go(stage, names):
+    ordinal = 0
+
+    def step(k: int) -> None:
+        nonlocal ordinal
+        with names.create_path_list_from_strings([f"/Spawn{k}"]) as list_, stage.query_from_path_list(list_) as query:
+            ordinal += 1
+            stage.write_attribute(query, "a", ordinal, np.ones(1), is_array=False).wait()
+            stage.write_attribute(query, "b", ordinal, [np.ones(k % 5)], is_array=True).wait()
+            stage.advance_write_floor(ordinal).wait()
+            ordinal += 1
+            stage.delete_attributes(query, [], ordinal).wait()
+            stage.advance_write_floor(ordinal).wait()
+
+    soak(step, lambda: held(stage), warm=600)
