@@ -369,6 +369,11 @@ static uint64_t log_cut(ovstage_log_callback_t callback, void* user_data, uint64
   return ov_log_cut(callback, user_data, left != NULL ? left : &none);
 }
 
+static bool log_next(ovstage_log_callback_t callback, void* user_data, ovstage_log_severity_t* severity,
+                     double* timestamp, ovx_string_t* message) {
+  return !ov_forked && ov_log_next(callback, user_data, severity, timestamp, message);
+}
+
 static ovstage_api_status_t op_status(ovstage_instance_t* instance, ovstage_op_id_t op) {
   const char* symbol = "op_status";
   ovstage_api_status_t status = ov_enter_instance(instance, symbol);
@@ -412,4 +417,5 @@ const ovstage_go_v1_t ov_extension = {
     .publish_typed = publish_typed,
     .tensors_type = ov_tensors_type,
     .attributes = attributes,
+    .log_next = log_next,
 };

@@ -119,26 +119,39 @@ static void report_dropped(void) {
   if (m != NULL) append(m);
 }
 
+/* Called with the lock, and a message at the head. */
+static message* take(void) {
+  message* m = head;
+  if ((head = m->next) == NULL) {
+    tail = &head;
+    report_dropped();
+  }
+  delivering = m->number;
+  return m;
+}
+
+/* Called with the lock: the receiver is through with its message. */
+static void finish(message* m) {
+  free(m);
+  delivering = 0;
+  done = head != NULL ? head->number - 1 : emitted;
+  pthread_cond_broadcast(&delivered);
+}
+
+static message* current; /* what the receiver is at; the dispatcher's own */
+
 static void* dispatch(void* unused) {
   (void)unused;
   pthread_mutex_lock(&lock);
   for (;;) {
     while (head == NULL) pthread_cond_wait(&queued, &lock);
-    message* m = head;
-    if ((head = m->next) == NULL) {
-      tail = &head;
-      report_dropped();
-    }
+    current = take();
     ovstage_log_callback_t to = receiver;
     void* data = receiver_data;
-    delivering = m->number;
     pthread_mutex_unlock(&lock);
-    if (to != NULL) to(m->severity, m->timestamp, (ovx_string_t){m->text, m->length}, data);
-    free(m);
+    if (to != NULL) to(current->severity, current->timestamp, (ovx_string_t){current->text, current->length}, data);
     pthread_mutex_lock(&lock);
-    delivering = 0;
-    done = head != NULL ? head->number - 1 : emitted;
-    pthread_cond_broadcast(&delivered);
+    finish(current);
   }
   return NULL;
 }
@@ -157,6 +170,21 @@ static bool start(void) {
 
 /* Waiting for a delivery inside a delivery would wait for ever. Called with the lock. */
 static bool inside_callback(void) { return started && pthread_equal(pthread_self(), dispatcher); }
+
+bool ov_log_next(ovstage_log_callback_t callback, void* user_data, ovstage_log_severity_t* severity, double* timestamp,
+                 ovx_string_t* text) {
+  pthread_mutex_lock(&lock);
+  bool found = inside_callback() && head != NULL && receiver == callback && receiver_data == user_data;
+  if (found) {
+    finish(current);
+    current = take();
+    *severity = current->severity;
+    *timestamp = current->timestamp;
+    *text = (ovx_string_t){current->text, current->length};
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 

@@ -271,6 +271,8 @@ ovstage_api_status_t ov_log_install(ovstage_log_severity_t severity, const ovx_s
 uint64_t ov_log_mark(void); /* the number of the newest message; without a callback of one that is delivered */
 ovstage_api_status_t ov_log_wait(uint64_t mark, ovstage_timeout_ns_t timeout); /* until it is delivered or dropped */
 uint64_t ov_log_cut(ovstage_log_callback_t callback, void* user_data, uint64_t* left); /* see ovstage_go.h */
+bool ov_log_next(ovstage_log_callback_t callback, void* user_data, ovstage_log_severity_t* severity, double* timestamp,
+                 ovx_string_t* text); /* the same */
 uint64_t ov_log_generation(void); /* which callback is installed */
 void ov_log_remove_if(uint64_t generation); /* flush and remove that callback, unless another has taken its place */
 

@@ -18,19 +18,25 @@ static struct {            /* how to install the receiver that is kept; `rules` 
   PyObject* rules;
 } kept;
 
+static void call_receiver(ovstage_log_severity_t severity, double timestamp, ovx_string_t message) {
+  if (!receiver) return;
+  PyObject* callback = Py_NewRef(receiver);
+  PyObject* text = string_of(message);
+  PyObject* result = text ? PyObject_CallFunction(callback, "idO", (int)severity, timestamp, text) : NULL;
+  if (!result) PyErr_WriteUnraisable(callback); /* printed with its traceback: there is nobody to raise it to */
+  Py_XDECREF(result);
+  Py_XDECREF(text);
+  Py_DECREF(callback);
+}
+
+/* Takes what is queued in one turn of the GIL, which callbacks give up like all Python: a turn for each message would fall
+ * behind threads that log without a pause. */
 static void deliver(ovstage_log_severity_t severity, double timestamp, ovx_string_t message, void* unused) {
   (void)unused;
   if (!Py_IsInitialized()) return;
   PyGILState_STATE state = PyGILState_Ensure();
-  PyObject* callback = Py_XNewRef(receiver);
-  if (callback) {
-    PyObject* text = string_of(message);
-    PyObject* result = text ? PyObject_CallFunction(callback, "idO", (int)severity, timestamp, text) : NULL;
-    if (!result) PyErr_WriteUnraisable(callback); /* printed with its traceback: there is nobody to raise it to */
-    Py_XDECREF(result);
-    Py_XDECREF(text);
-    Py_DECREF(callback);
-  }
+  do call_receiver(severity, timestamp, message);
+  while (native.go && native.go->log_next(deliver, NULL, &severity, &timestamp, &message));
   PyGILState_Release(state);
 }
 

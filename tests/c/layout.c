@@ -774,7 +774,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 256);
+SIZE(ovstage_go_v1_t, 264);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -804,10 +804,11 @@ AT(ovstage_go_v1_t, query_where, 192);
 AT(ovstage_go_v1_t, log_mark, 200);
 AT(ovstage_go_v1_t, log_wait, 208);
 AT(ovstage_go_v1_t, log_cut, 216);
-AT(ovstage_go_v1_t, write_typed, 224);
-AT(ovstage_go_v1_t, publish_typed, 232);
-AT(ovstage_go_v1_t, tensors_type, 240);
-AT(ovstage_go_v1_t, attributes, 248);
+AT(ovstage_go_v1_t, log_next, 224);
+AT(ovstage_go_v1_t, write_typed, 232);
+AT(ovstage_go_v1_t, publish_typed, 240);
+AT(ovstage_go_v1_t, tensors_type, 248);
+AT(ovstage_go_v1_t, attributes, 256);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

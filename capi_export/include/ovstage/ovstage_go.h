@@ -289,6 +289,7 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_api_status_t (*query_where)(ovstage_instance_t*, ovstage_query_handle_t, const uint64_t* mask, size_t count,
                                       ovstage_query_handle_t* out);
+
   /* ---- The log, in steps ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
@@ -299,12 +300,16 @@ typedef struct ovstage_go_v1 {
    *            many messages it will not get, one that it is at included; NULL: not asked. The answer is a mark: once it is
    *            reached the callback is not at work any more.
    *
+   * log_next - called by the callback instead of returning: gives it the message that would be next, and takes the one that
+   *            it was at. False: there is none for it; then it returns. For callbacks that have a price for being entered.
+   *
    * Any thread. Errors of log_wait: TIMEOUT; INVALID_ARGUMENT - called by the callback, for which it would wait.
    */
   uint64_t (*log_mark)(void);
   ovstage_api_status_t (*log_wait)(uint64_t mark, ovstage_timeout_ns_t timeout);
   uint64_t (*log_cut)(ovstage_log_callback_t callback, void* user_data, uint64_t* left);
-
+  bool (*log_next)(ovstage_log_callback_t callback, void* user_data, ovstage_log_severity_t* out_severity,
+                   double* out_timestamp, ovx_string_t* out_message);
 
   /* ---- Names of types ---- appended later: present when struct_size reaches beyond it ---- */
 
