@@ -125,6 +125,10 @@ func selected(mask []uint64, n int) []uint32 {
 
 // flatHint explains the commonest mistake: components counted as rows.
 func flatHint(v tensor.View, rows, prims int) string {
+	if rows == 1 && prims > 1 {
+		return fmt.Sprintf("; for one value for all prims pass an index_map of %d zeros (np.zeros(%d, np.uint32)), or a row per prim (np.full(%d, value, dtype))",
+			prims, prims, prims)
+	}
 	if len(v.Shape) != 1 || prims == 0 || rows <= prims || rows%prims != 0 {
 		return ""
 	}

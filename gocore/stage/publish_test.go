@@ -103,7 +103,7 @@ func TestAPublicationDeletesThenWrites(t *testing.T) {
 // Whatever the last batch is refused for, nothing of the deletes and the other batches has happened.
 func TestARefusedPublicationChangesNothing(t *testing.T) {
 	for text, last := range map[string]func(f *fixture) Batch{
-		`attribute "client": float32x3 does not match the existing float32; delete the attribute first to change its schema`: func(f *fixture) Batch {
+		`attribute "client": float32x3 does not match the existing float32; pass one value per row, shape (n,), or delete the attribute first to change its schema`: func(f *fixture) Batch {
 			return Batch{f.query("/new", "/client"), []Write{f.put("client", payload(float3Type, many(1, 2)))}}
 		},
 		`attribute "sealed": ordinal 2 is sealed, the write floor is 9; use an ordinal above it`: func(f *fixture) Batch {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fmt"
 	"slices"
 
 	"ovstage/gocore/column"
@@ -48,8 +49,8 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 			if given == existing {
 				given, existing = schema.Spelled(), c.Schema().Spelled()
 			}
-			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s; delete the attribute first to change its schema",
-				s.quoted(name), given, existing)
+			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s;%s delete the attribute first to change its schema",
+				s.quoted(name), given, existing, schemaHint(schema, c.Schema()))
 		}
 		if rows, err := c.rowsOf(prims); err != nil {
 			return nil, wrap(err, "attribute %q", s.quoted(name))
@@ -59,6 +60,22 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 		}
 	}
 	return fits, nil
+}
+
+// schemaHint says how values get the type, or the shape, of those that exist.
+func schemaHint(given, have column.Schema) string {
+	one := func(t tensor.DType) tensor.DType { t.Lanes = 1; return t }
+	switch {
+	case given.Array != have.Array:
+		return ""
+	case given.DType.Lanes != have.DType.Lanes && have.DType.Lanes == 1:
+		return " pass one value per row, shape (n,), or"
+	case given.DType.Lanes != have.DType.Lanes:
+		return fmt.Sprintf(" pass rows of %d values, shape (n, %d), or", have.DType.Lanes, have.DType.Lanes)
+	case given.DType != have.DType:
+		return fmt.Sprintf(" convert the values, in NumPy by array.astype(%q), or", one(have.DType).String())
+	}
+	return ""
 }
 
 // carried reports whether any of the prims holds a value in the column, in its newest state.

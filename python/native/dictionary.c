@@ -49,6 +49,15 @@ static PyObject* intern(Stage* self, PyObject* strings, const char* name, const 
   return answer;
 }
 
+bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, uint64_t* out) {
+  ovx_string_t text;
+  path_dictionary_instance_t* dictionary;
+  if (!guard_string(name, place, &text) || !(dictionary = open_dictionary(self, method))) return false;
+  ovx_api_result_t result;
+  WITHOUT_GIL(result = path_dictionary_create_tokens_from_strings(dictionary, &text, 1, out));
+  return result.status == OVX_API_SUCCESS || raise_dictionary_error(dictionary, result.error, NULL);
+}
+
 PyObject* stage_intern_tokens(PyObject* self, PyObject* strings) {
   return intern((Stage*)self, strings, "strings", "intern_token", path_dictionary_create_tokens_from_strings);
 }
@@ -226,7 +235,7 @@ typedef ovx_api_result_t (*reference_function)(path_dictionary_instance_t*, ovx_
 static PyObject* change_reference(Stage* self, PyObject* path_list, const char* method, reference_function function) {
   uint64_t handle;
   path_dictionary_instance_t* dictionary;
-  if (!guard_uint64(path_list, "path_list", &handle) || !(dictionary = open_dictionary(self, method))) return NULL;
+  if (!guard_path_list(path_list, &handle) || !(dictionary = open_dictionary(self, method))) return NULL;
   ovx_api_result_t result;
   WITHOUT_GIL(result = function(dictionary, handle));
   return result.status == OVX_API_SUCCESS ? Py_NewRef(Py_None) : raise_dictionary_error(dictionary, result.error, NULL);
@@ -243,7 +252,7 @@ PyObject* stage_list_release(PyObject* self, PyObject* path_list) {
 PyObject* stage_list_count(PyObject* object, PyObject* path_list) {
   uint64_t handle;
   path_dictionary_instance_t* dictionary;
-  if (!guard_uint64(path_list, "path_list", &handle) ||
+  if (!guard_path_list(path_list, &handle) ||
       !(dictionary = open_dictionary((Stage*)object, "path_list_count"))) {
     return NULL;
   }
@@ -265,7 +274,7 @@ static ovx_api_result_t copy_paths(path_dictionary_instance_t* dictionary, uint6
 PyObject* stage_list_paths(PyObject* object, PyObject* path_list) {
   uint64_t handle;
   path_dictionary_instance_t* dictionary;
-  if (!guard_uint64(path_list, "path_list", &handle) || !(dictionary = open_dictionary((Stage*)object, "get_paths"))) {
+  if (!guard_path_list(path_list, &handle) || !(dictionary = open_dictionary((Stage*)object, "get_paths"))) {
     return NULL;
   }
   size_t got = 0;

@@ -6,7 +6,8 @@
 
 /* ---- One number -------------------------------------------------------------------------------------------------- */
 
-PyObject* guard_int(PyObject* value, const char* name, const char* expected) {
+/* `hint` ends the message. */
+static PyObject* int_or_hint(PyObject* value, const char* name, const char* expected, const char* hint) {
   if (PyLong_CheckExact(value)) return Py_NewRef(value);
   int truth = is_truth(value);
   if (truth < 0 || !check_unmasked(value, name)) return NULL;
@@ -14,9 +15,13 @@ PyObject* guard_int(PyObject* value, const char* name, const char* expected) {
   if (number || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError))) return number;
   PyErr_Clear();
   PyObject* text = shown(value);
-  if (text) PyErr_Format(PyExc_TypeError, "%s must be %s, got %U", name, expected, text);
+  if (text) PyErr_Format(PyExc_TypeError, "%s must be %s, got %U%s", name, expected, text, hint);
   Py_XDECREF(text);
   return NULL;
+}
+
+PyObject* guard_int(PyObject* value, const char* name, const char* expected) {
+  return int_or_hint(value, name, expected, "");
 }
 
 static bool refuse_range(PyObject* number, const char* name, const char* wanted) {
@@ -105,28 +110,46 @@ bool guard_timeout(PyObject* value, uint64_t* out) {
 
 /* ---- Handles, names, modes --------------------------------------------------------------------------------------- */
 
+/* What an argument of this name must be, and how one gets it. */
+static const struct {
+  const char *name, *kind, *hint;
+} handles[] = {
+    {"query", "a Query", "; make one with stage.query_from_path_list(...)"},
+    {"read", "a Read", "; make one with stage.read_attributes(...)"},
+    {"mapping", "a Map", "; make one with stage.map_attribute(...)"},
+    {"ordinal_query", "an OrdinalQuery", "; make one with stage.get_attribute_write_floor(...)"},
+    {"hierarchy", "a Hierarchy", "; make one with stage.get_hierarchy_async(...)"},
+    {"", "a handle of its own kind", ""},
+};
+
 /* A path list is an int, but never the number of one of these: small numbers of both kinds look alike. */
-static bool refuse_path_list(PyObject* value, const char* name) {
+static bool refuse_path_list(PyObject* value, const char* name, const char* kind, const char* hint) {
   static PyObject* class;
   int matches =
       package_attribute(&class, "ovstage.dictionary", "PathList") ? PyObject_IsInstance(value, class) : -1;
   if (matches <= 0) return matches == 0;
-  static const char* const kinds[][2] = {
-      {"query", "a Query"}, {"read", "a Read"}, {"mapping", "a Map"}, {"ordinal_query", "an OrdinalQuery"}};
-  const char* kind = "a handle of its own kind";
-  for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-    if (strcmp(name, kinds[i][0]) == 0) kind = kinds[i][1];
-  }
-  PyErr_Format(PyExc_TypeError, "%s must be %s, got %R%s", name, kind, value,
-               strcmp(name, "query") == 0 ? "; make one with stage.query_from_path_list(...)" : "");
+  PyErr_Format(PyExc_TypeError, "%s must be %s, got %R%s", name, kind, value, hint);
   return false;
 }
 
 bool guard_handle(PyObject* value, const char* name, uint64_t* out) {
   if (PyLong_CheckExact(value)) return guard_uint64(value, name, out);
-  if (PyLong_Check(value)) return refuse_path_list(value, name) && guard_uint64(value, name, out);
   if (PyObject_TypeCheck(value, native.handle)) return handle_number(value, out);
-  return guard_uint64(value, name, out);
+  size_t k = 0;
+  while (*handles[k].name && strcmp(handles[k].name, name) != 0) k++;
+  if (PyLong_Check(value) && !refuse_path_list(value, name, handles[k].kind, handles[k].hint)) return false;
+  PyObject* number = int_or_hint(value, name, handles[k].kind, handles[k].hint);
+  bool fits = number && unsigned_value(number, name, 64, out);
+  Py_XDECREF(number);
+  return fits;
+}
+
+bool guard_path_list(PyObject* value, uint64_t* out) {
+  PyObject* number = int_or_hint(value, "path_list", "a PathList or its number",
+                                 "; make one with PathDictionary(stage).create_path_list_from_strings([...])");
+  bool fits = number && unsigned_value(number, "path_list", 64, out);
+  Py_XDECREF(number);
+  return fits;
 }
 
 bool guard_string(PyObject* value, const char* name, ovx_string_t* out) {
@@ -156,22 +179,51 @@ bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* o
   return fits;
 }
 
+/* A member of an enum, which strings are not: the hint names the one that was meant. */
+static PyObject* member_or_hint(PyObject* value, const char* name, const char* class) {
+  if (!PyUnicode_Check(value)) return guard_int(value, name, "an int");
+  PyObject* module = PyImport_ImportModule("ovstage.enums");
+  PyObject* members = module ? PyObject_GetAttrString(module, class) : NULL;
+  PyObject* upper = members ? PyObject_CallMethod(value, "upper", NULL) : NULL;
+  PyObject* member = upper ? PyObject_GetAttr(members, upper) : NULL;
+  if (upper && !member) PyErr_Clear();
+  if (upper && member)
+    PyErr_Format(PyExc_TypeError, "%s must be an int, got %R (str); write %s.%U", name, value, class, upper);
+  else if (upper)
+    PyErr_Format(PyExc_TypeError, "%s must be an int, got %R (str); write a member of %s", name, value, class);
+  Py_XDECREF(member);
+  Py_XDECREF(upper);
+  Py_XDECREF(members);
+  Py_XDECREF(module);
+  return NULL;
+}
+
 /* A member of an enum whose values are 0 .. highest. */
-static bool guard_member(PyObject* value, const char* name, const char* members, int highest, int* out) {
-  PyObject* number = guard_int(value, name, "an int");
+static bool guard_member(PyObject* value, const char* name, const char* class, const char* members, int highest,
+                         int* out) {
+  PyObject* number = member_or_hint(value, name, class);
   if (!number) return false;
   int overflow;
   long long member = PyLong_AsLongLongAndOverflow(number, &overflow);
   bool declared = !overflow && member >= 0 && member <= highest;
-  if (!declared) PyErr_Format(PyExc_ValueError, "%s must be a valid %s, got %S", name, members, number);
+  if (!declared) PyErr_Format(PyExc_ValueError, "%s must be a valid %s (%s), got %S", name, class, members, number);
   Py_DECREF(number);
   *out = (int)member;
   return declared;
 }
 
+bool guard_open_member(PyObject* value, const char* name, const char* class, int32_t* out) {
+  int64_t wide = 0;
+  PyObject* number = member_or_hint(value, name, class);
+  bool fits = number && signed_value(number, name, 32, &wide);
+  Py_XDECREF(number);
+  *out = (int32_t)wide;
+  return fits;
+}
+
 bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
   int mode = OVSTAGE_PRIM_MODE_UPSERT;
-  bool declared = !value || guard_member(value, "prim_mode", "PrimMode (UPSERT=0, INSERT=1, UPDATE=2)",
+  bool declared = !value || guard_member(value, "prim_mode", "PrimMode", "UPSERT=0, INSERT=1, UPDATE=2",
                                          (int)OVSTAGE_GO_PRIM_MODE_UPDATE, &mode);
   *out = (ovstage_prim_mode_t)mode;
   return declared;
@@ -179,8 +231,8 @@ bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
 
 bool guard_scope(PyObject* value, ovstage_scope_t* out) {
   int scope = OVSTAGE_SCOPE_ALL;
-  bool declared = !value || guard_member(value, "scope", "Scope (ALL=0, INCLUDE=1, EXCLUDE=2)", OVSTAGE_SCOPE_EXCLUDE,
-                                         &scope);
+  bool declared = !value || guard_member(value, "scope", "Scope", "ALL=0, INCLUDE=1, EXCLUDE=2",
+                                         OVSTAGE_SCOPE_EXCLUDE, &scope);
   *out = (ovstage_scope_t)scope;
   return declared;
 }
@@ -251,14 +303,15 @@ bool is_text(PyObject* values) {
 bool check_order(PyObject* values, const char* name, const char* expected) {
   static PyObject* class;
   if (PyList_Check(values) || PyTuple_Check(values)) return true;
-  int unordered = PyAnySet_Check(values) || PyDict_Check(values);
-  if (!unordered && package_attribute(&class, "collections.abc", "Mapping"))
-    unordered = PyObject_IsInstance(values, class);
-  else if (!unordered)
-    return false;
-  if (unordered <= 0) return unordered == 0;
+  int set = PyAnySet_Check(values), mapping = PyDict_Check(values);
+  if (!set && !mapping)
+    mapping = package_attribute(&class, "collections.abc", "Mapping") ? PyObject_IsInstance(values, class) : -1;
+  if (mapping < 0 || (!set && !mapping)) return mapping == 0;
   PyObject* text = shown(values);
-  if (text) PyErr_Format(PyExc_TypeError, "%s must be %s, got %U, which has no order", name, expected, text);
+  if (text) {
+    PyErr_Format(PyExc_TypeError, "%s must be %s, got %U, which %s", name, expected, text,
+                 set ? "has no order" : "is a mapping");
+  }
   Py_XDECREF(text);
   return false;
 }

@@ -62,7 +62,7 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   if (args[6] != Py_None && !words_open(&sizes, args[6], "element_sizes", " entries", 64)) return NULL;
   PyObject* answer = NULL;
   if (guard_attribute(args[1], "attribute", &desc.attribute) && open_dtype(args[4], &desc.dtype) &&
-      guard_int32(args[5], "semantic", &semantic) && guard_prim_mode(args[3], &desc.prim_mode) &&
+      guard_open_member(args[5], "semantic", "AttributeSemantic", &semantic) && guard_prim_mode(args[3], &desc.prim_mode) &&
       guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
       guard_int32(args[7], "initial", &initial) && guard_uint64(args[8], "group_rows", &options.group_rows) &&
       stage_begin(self, "map_attribute")) {

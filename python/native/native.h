@@ -117,6 +117,8 @@ bool guard_int64(PyObject* value, const char* name, int64_t* out);
 bool guard_timeout(PyObject* value, uint64_t* out);                  /* NULL = infinite */
 bool guard_handle(PyObject* value, const char* name, uint64_t* out); /* a number, or a wrapper that is still open */
 bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* out); /* borrows the bytes */
+bool guard_path_list(PyObject* value, uint64_t* out);
+bool guard_open_member(PyObject* value, const char* name, const char* enum_class, int32_t* out); /* any int32 */
 bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out); /* NULL = UPSERT */
 bool guard_scope(PyObject* value, ovstage_scope_t* out);         /* NULL = ALL */
 bool guard_string(PyObject* value, const char* name, ovx_string_t* out); /* borrows the bytes */
@@ -293,6 +295,7 @@ PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t 
 void map_session_release(map_session* session);
 void end_sessions(Stage* self); /* with the stage */
 
+bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, uint64_t* out);
 PyObject* stage_intern_tokens(PyObject* self, PyObject* strings);
 PyObject* stage_token_strings(PyObject* self, PyObject* tokens);
 PyObject* stage_intern_paths(PyObject* self, PyObject* strings);
@@ -506,6 +509,9 @@ typedef struct {
   Py_buffer view; /* view.obj == NULL: none */
   import tensor;  /* all zero: none */
 } words;
+
+/* A list of tokens, or of names, of which the stage makes tokens. `method` is what was called. */
+bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method);
 
 /* `name` and `entries` begin the messages: "index_map", " entries". */
 bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits);

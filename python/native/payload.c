@@ -53,6 +53,22 @@ static bool open_tensor(payload* self, PyObject* object, place* at) {
   return source_open(&self->sources[i], object, at, &self->tensors[i]);
 }
 
+/* Each item of a list is a tensor, and a fixed column takes one: a list of numbers was meant as an array of them. */
+static bool refuse_numbers(PyObject* tensors) {
+  PyObject* text = shown(tensors);
+  if (text) {
+    PyErr_Format(PyExc_ValueError,
+                 "tensors is a list of %zd tensors, got %U; for one value per prim pass one array, np.float32([...])",
+                 PySequence_Size(tensors), text);
+  }
+  Py_XDECREF(text);
+  return false;
+}
+
+static bool is_number_or_list(PyObject* item) {
+  return PyFloat_Check(item) || PyLong_Check(item) || PyList_Check(item) || PyTuple_Check(item);
+}
+
 static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   if (!PyList_Check(tensors) && !PyTuple_Check(tensors)) {
     place at = {.several = false};
@@ -61,6 +77,10 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   PyObject* tuple = PySequence_Tuple(tensors); /* opening a source may run Python code, which could change the list */
   if (!tuple) return false;
   size_t count = (size_t)PyTuple_Size(tuple);
+  if (count > 1 && !self->write.data.is_array && is_number_or_list(PyTuple_GetItem(tuple, 0))) {
+    Py_DECREF(tuple);
+    return refuse_numbers(tensors);
+  }
   if (count == 0) PyErr_SetString(PyExc_ValueError, "tensors must have at least one entry, got an empty list");
   bool good = count > 0 && make_room(self, count, transfer);
   for (size_t i = 0; good && i < count; i++) {
@@ -252,7 +272,7 @@ bool payload_open(payload* self, const write_arguments* args) {
       !guard_sync(args->cuda_event, "cuda_event", &data->cuda_sync.wait_event)) {
     return false;
   }
-  if (args->semantic && !guard_int32(args->semantic, "semantic", &semantic)) return false;
+  if (args->semantic && !guard_open_member(args->semantic, "semantic", "AttributeSemantic", &semantic)) return false;
   data->semantic = (ovstage_attribute_semantic_t)semantic;
   if (!guard_attribute(args->attribute, "attribute", &self->write.attribute)) return false;
   self->attribute = Py_NewRef(args->attribute);

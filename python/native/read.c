@@ -8,7 +8,7 @@
 PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
   Stage* self = (Stage*)object;
   uint64_t list, handle = 0;
-  if (!guard_uint64(path_list, "path_list", &list) || !stage_begin(self, "query_from_path_list")) return NULL;
+  if (!guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list")) return NULL;
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
   return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
@@ -90,7 +90,7 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   PyObject* answer = NULL;
   if (check_argument_count("_query", nargs, 2, 2) &&
       (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
-      (args[1] == Py_None || words_open(&tokens, args[1], "attrs", "", 64)) && stage_begin(self, "query")) {
+      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query")) && stage_begin(self, "query")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
     WITHOUT_GIL(result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count,
@@ -157,7 +157,8 @@ static bool guard_range(PyObject* value, ovstage_ordinal_range_t* out) {
   int matches = PyObject_IsInstance(value, class);
   if (matches < 0) return false;
   if (!matches) {
-    PyErr_Format(PyExc_TypeError, "ordinal_range must be an OrdinalRange, got %R", value);
+    PyErr_Format(PyExc_TypeError, "ordinal_range must be an OrdinalRange, got %R; write OrdinalRange.latest(ordinal)",
+                 value);
     return false;
   }
   PyObject* end = PyObject_GetAttr(value, native.name.end_ordinal);
@@ -182,12 +183,12 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
   words tokens;
   ovstage_ordinal_range_t range;
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[2], &range) ||
-      !words_open(&tokens, slots[1], "attrs", "", 64)) {
+      !tokens_open(&tokens, self, slots[1], "attrs", "read_attributes")) {
     return NULL;
   }
   PyObject* answer = NULL;
   if (!tokens.count) {
-    PyErr_SetString(PyExc_ValueError, "attrs must not be empty: name the attributes to read by their tokens");
+    PyErr_SetString(PyExc_ValueError, "attrs must not be empty: give the attributes to read, by name or token");
   } else if (guard_handle(slots[0], "query", &query) && stage_begin(self, "read_attributes")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;

@@ -30,8 +30,8 @@ PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_
   Stage* self = (Stage*)object;
   uint64_t list, ordinal, handle = 0;
   int32_t relation;
-  if (!check_argument_count("_get_hierarchy", nargs, 3, 3) || !guard_uint64(args[0], "path_list", &list) ||
-      !guard_uint64(args[1], "ordinal", &ordinal) || !guard_int32(args[2], "relation", &relation) ||
+  if (!check_argument_count("_get_hierarchy", nargs, 3, 3) || !guard_path_list(args[0], &list) ||
+      !guard_uint64(args[1], "ordinal", &ordinal) || !guard_open_member(args[2], "relation", "HierarchyRelation", &relation) ||
       !stage_begin(self, "get_hierarchy")) {
     return NULL;
   }
@@ -104,7 +104,7 @@ PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ss
   uint64_t from, to;
   int32_t model;
   if (!check_argument_count("_compute_hierarchy", nargs, 3, 3) || !guard_uint64(args[0], "input_ordinal", &from) ||
-      !guard_uint64(args[1], "output_ordinal", &to) || !guard_int32(args[2], "model", &model) ||
+      !guard_uint64(args[1], "output_ordinal", &to) || !guard_open_member(args[2], "model", "HierarchyComputationModel", &model) ||
       !stage_begin(self, "compute_hierarchy")) {
     return NULL;
   }

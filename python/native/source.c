@@ -355,7 +355,7 @@ bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
     if (text) {
       PyErr_Format(PyExc_ValueError,
                    "%s has an unsupported dtype: text is no tensor, got %U; for the bytes of a string pass "
-                   "numpy.frombuffer(text.encode(), dtype=numpy.uint8)",
+                   "numpy.frombuffer(text.encode(), dtype=numpy.uint8), for a token PathDictionary.intern_token(text)",
                    place_text(at), text);
     }
     Py_XDECREF(text);

@@ -278,7 +278,7 @@ static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* ar
   words tokens = {0};
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "ordinal", &desc.ordinal) ||
       !guard_scope(slots[1], &desc.scope) ||
-      (slots[2] && slots[2] != Py_None && !words_open(&tokens, slots[2], "attributes", "", 64))) {
+      (slots[2] && slots[2] != Py_None && !tokens_open(&tokens, self, slots[2], "attributes", "advance_write_floor"))) {
     return NULL;
   }
   PyObject* answer = NULL;

@@ -24,6 +24,8 @@ typedef struct {
   const char *name, *entries;
   int bits;
   bool truths; /* truth values are welcome */
+  Stage* stage; /* where names are welcome, what makes tokens of them ... */
+  const char* method; /* ... and the call that needs it */
 } request;
 
 typedef enum { BROKEN = -1, NO_ARRAY, OPENED } opening; /* BROKEN: an exception */
@@ -37,9 +39,19 @@ static const char* truths_hint(const request* asked) {
              : "; a truth value is no number";
 }
 
+/* Paths are given as texts elsewhere. */
+static const char* names_hint(const request* asked, PyObject* item) {
+  return PyUnicode_Check(item) && strcmp(asked->name, "primpaths") == 0
+             ? "; create_path_list_from_strings takes texts"
+             : "";
+}
+
 static opening refuse_values(const request* asked) {
   PyObject* text = shown(asked->values);
-  if (text && asked->truths) {
+  if (text && asked->stage) {
+    PyErr_Format(PyExc_TypeError, "%s must be ints (tokens) or strs (names), in a list or a 1-D array, got %U",
+                 asked->name, text);
+  } else if (text && asked->truths) {
     PyErr_Format(PyExc_TypeError,
                  "%s must be truth values, one per prim, or words of 64 bits (a list or a 1-D array of bool or of an "
                  "integer type), got %U",
@@ -49,6 +61,12 @@ static opening refuse_values(const request* asked) {
                  asked->entries, text);
   }
   Py_XDECREF(text);
+  return BROKEN;
+}
+
+static opening refuse_single(const request* asked) {
+  PyErr_Format(PyExc_TypeError, "%s must be a list of attributes, got the single string %R; write [%R]", asked->name,
+               asked->values, asked->values);
   return BROKEN;
 }
 
@@ -78,6 +96,8 @@ static opening axis_of_view(words* out, const request* asked, axis* found) {
   if (*format && strchr("@=<>!", *format)) format++;
   bool one = *format && !format[1], is_unsigned = one && strchr("BHILQN", *format);
   bool is_signed = one && strchr("bhilqn", *format), is_truth = one && *format == '?';
+  bool strings = *format && strchr("wO", format[strlen(format) - 1]); /* "4w": four characters each */
+  if (asked->stage && view->ndim == 1 && strings) return NO_ARRAY;
   if (view->ndim != 1 || !native_order || !(is_unsigned || is_signed || is_truth)) return refuse_values(asked);
   *found = (axis){view->buf, view->shape[0], view->strides ? view->strides[0] : view->itemsize, (size_t)view->itemsize,
                   is_truth      ? TRUTHS
@@ -189,7 +209,7 @@ static opening axis_through_numpy(words* out, const request* asked, axis* found,
 static opening open_axis(words* out, const request* asked, axis* found, PyObject** list) {
   PyObject* values = asked->values;
   if (PyList_Check(values) || PyTuple_Check(values)) return NO_ARRAY;
-  if (is_text(values)) return refuse_values(asked);
+  if (is_text(values)) return asked->stage ? refuse_single(asked) : refuse_values(asked);
   if (!check_unmasked(values, asked->name) || !check_order(values, asked->name, "a list of numbers")) return BROKEN;
   if (PyObject_CheckBuffer(values)) {
     if (PyObject_GetBuffer(values, &out->view, PyBUF_RECORDS_RO) == 0) return axis_of_view(out, asked, found);
@@ -266,17 +286,25 @@ static bool refuse_item(const request* asked, const char* expected, PyObject* it
   return false;
 }
 
+static bool token_of(const request* asked, PyObject* name, Py_ssize_t at, uint64_t* out) {
+  char place[96];
+  PyOS_snprintf(place, sizeof place, "%s[%zd]", asked->name, at);
+  return token_of_name(asked->stage, name, place, asked->method, out);
+}
+
 /* One item of a list. */
 static bool number_of(const request* asked, PyObject* item, Py_ssize_t at, uint64_t* out) {
+  const char* expected = asked->stage ? "ints (tokens) or strs (names)" : "ints";
+  if (asked->stage && PyUnicode_Check(item)) return token_of(asked, item, at, out);
   PyObject* number = PyLong_CheckExact(item) ? Py_NewRef(item) : NULL;
   if (!number) {
     int truth = is_truth(item);
     if (truth < 0) return false;
-    if (truth) return refuse_item(asked, "ints", item, at, truths_hint(asked));
+    if (truth) return refuse_item(asked, expected, item, at, truths_hint(asked));
     number = PyNumber_Index(item);
     if (!number && PyErr_ExceptionMatches(PyExc_TypeError)) {
       PyErr_Clear();
-      return refuse_item(asked, "ints", item, at, "");
+      return refuse_item(asked, expected, item, at, names_hint(asked, item));
     }
   }
   bool good = number && unsigned_value(number, asked->name, asked->bits, out);
@@ -319,20 +347,29 @@ static opening open_list(words* out, const request* asked, axis* found, PyObject
   return opened;
 }
 
-bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits) {
+static bool open_numbers(words* out, const request* asked) {
   memset(out, 0, sizeof *out);
-  const request asked = {values, name, entries, bits, false};
   axis found;
   PyObject* tuple;
-  opening opened = open_list(out, &asked, &found, &tuple);
+  opening opened = open_list(out, asked, &found, &tuple);
   bool good;
   if (opened == OPENED)
-    good = found.kind == TRUTHS ? refuse_truths(&asked) == OPENED : words_of_axis(out, &asked, &found);
+    good = found.kind == TRUTHS ? refuse_truths(asked) == OPENED : words_of_axis(out, asked, &found);
   else
-    good = tuple && words_of_tuple(out, &asked, tuple);
+    good = tuple && words_of_tuple(out, asked, tuple);
   Py_XDECREF(tuple);
   if (!good) words_close(out);
   return good;
+}
+
+bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits) {
+  const request asked = {.values = values, .name = name, .entries = entries, .bits = bits};
+  return open_numbers(out, &asked);
+}
+
+bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method) {
+  const request asked = {values, name, "", 64, .stage = stage, .method = method};
+  return open_numbers(out, &asked);
 }
 
 void words_close(words* list) {
@@ -402,7 +439,7 @@ static bool pack_tuple(words* out, const request* asked, PyObject* tuple) {
 bool mask_open(words* out, PyObject* values, Py_ssize_t* truths) {
   memset(out, 0, sizeof *out);
   *truths = -1;
-  const request asked = {values, "mask", " words", 64, true};
+  const request asked = {values, "mask", " words", 64, .truths = true};
   axis found;
   PyObject* tuple;
   opening opened = open_list(out, &asked, &found, &tuple);
@@ -413,7 +450,7 @@ bool mask_open(words* out, PyObject* values, Py_ssize_t* truths) {
   } else if (opened == OPENED) {
     good = words_of_axis(out, &asked, &found);
   } else if (tuple) {
-    const request each = {values, "mask", "", 64, true};
+    const request each = {values, "mask", "", 64, .truths = true};
     int first = PyTuple_Size(tuple) ? is_truth(PyTuple_GetItem(tuple, 0)) : 1;
     if (first > 0) *truths = PyTuple_Size(tuple);
     good = first >= 0 && (first ? pack_tuple(out, &each, tuple) : words_of_tuple(out, &asked, tuple));

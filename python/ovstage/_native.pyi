@@ -75,7 +75,7 @@ class Stage:
 
     # --- floors
     def advance_write_floor(
-        self, ordinal: SupportsIndex, scope: SupportsIndex = 0, attributes: Iterable[SupportsIndex] | None = None
+        self, ordinal: SupportsIndex, scope: SupportsIndex = 0, attributes: Iterable[_Attribute] | None = None
     ) -> Operation: ...
     def get_attribute_write_floor(self, attribute: _Attribute | None = None) -> OrdinalQuery: ...
     def get_oldest_preserved_ordinal(self) -> OrdinalQuery: ...
@@ -87,7 +87,7 @@ class Stage:
     def _query(
         self,
         filter: _Filter | None,
-        attributes: Iterable[SupportsIndex] | None,
+        attributes: Iterable[_Attribute] | None,
         /,
     ) -> _Reserved:
         """``filter``: a match and what it combines; None matches every prim."""
@@ -97,7 +97,7 @@ class Stage:
     def release_query(self, query: Any, /) -> Operation: ...
 
     # --- reading
-    def read_attributes(self, query: Any, attrs: Iterable[SupportsIndex], ordinal_range: OrdinalRange) -> Read: ...
+    def read_attributes(self, query: Any, attrs: Iterable[_Attribute], ordinal_range: OrdinalRange) -> Read: ...
     def fetch_read_next(self, read: Any, timeout: SupportsIndex = ...) -> ReadGroup | None: ...
     def release_read(self, read: Any, /) -> Operation: ...
     def release_group(self, group: object, /) -> None:

@@ -246,7 +246,7 @@ class PathDictionary:
 
     def add_path_list_reference(self, path_list: int) -> None:
         """Take one more reference, which the caller gives back with ``destroy_path_list``."""
-        stage, handle = self._live(), guard.uint64(path_list, "path_list")
+        stage, handle = self._live(), guard.path_list(path_list)
         stage._list_add(handle)
         stage._path_list_refs.setdefault(handle, References()).added.append(None)
 
@@ -256,7 +256,7 @@ class PathDictionary:
         A ``PathList`` gives back its own first and an added one when that is gone; a plain int gives back an added one
         first and the owner's when there is none. A list that Python has no record of goes to the dictionary as it is.
         """
-        stage, handle = self._live(), guard.uint64(path_list, "path_list")
+        stage, handle = self._live(), guard.path_list(path_list)
         if isinstance(path_list, PathList):
             path_list._release(path_list._references.owner, path_list._references.added)
             return

@@ -29,14 +29,14 @@ OVSTAGE_TIMEOUT_INFINITE = TIMEOUT_INFINITE
 """The same, under the name that the C interface gives it."""
 
 
-def integer(value: object, name: str, expected: str = "an int") -> int:
+def integer(value: object, name: str, expected: str = "an int", hint: str = "") -> int:
     """An integer of any size."""
     try:
         number = None if is_truth(value) else index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None:
-        raise TypeError(f"{name} must be {expected}, got {_shown(value)}")
+        raise TypeError(f"{name} must be {expected}, got {_shown(value)}{hint}")
     return number
 
 
@@ -50,6 +50,12 @@ def uint64(value: object, name: str) -> int:
     if number >> 64:
         raise ValueError(f"{name} must fit in uint64, got {number}")
     return number
+
+
+def path_list(value: object) -> int:
+    """The handle of a path list."""
+    hint = "; make one with PathDictionary(stage).create_path_list_from_strings([...])"
+    return uint64(integer(value, "path_list", "a PathList or its number", hint), "path_list")
 
 
 def int32(value: object, name: str) -> int:
@@ -75,12 +81,19 @@ def timeout(value: object) -> int:
 
 def member(value: object, enum: type[Kind], name: str) -> Kind:
     """A declared member of an enum, given as itself or as its value."""
-    number = integer(value, name)
+    number = integer(value, name, hint=_member_hint(value, enum))
     try:
         return enum(number)
     except ValueError:
         members = ", ".join(f"{item.name}={item.value}" for item in enum)
         raise ValueError(f"{name} must be a valid {enum.__name__} ({members}), got {number}") from None
+
+
+def _member_hint(value: object, enum: type[IntEnum]) -> str:
+    if not isinstance(value, str):
+        return ""
+    known = value.upper() in enum.__members__
+    return f"; write {enum.__name__}.{value.upper()}" if known else f"; write a member of {enum.__name__}"
 
 
 def string(value: object, name: str) -> str:
@@ -123,12 +136,15 @@ def entries(values: Iterable[Item], name: str, expected: str, *, ordered: bool =
     """What a list holds. A single string is refused, though it could be iterated; sets, unless order means nothing."""
     if isinstance(values, (str, bytes, bytearray)):
         raise TypeError(f"{name} must be {expected}, got the single string {values!r}; write [{values!r}]")
-    if isinstance(values, Mapping) or (ordered and isinstance(values, (set, frozenset))):
+    if isinstance(values, Mapping):
+        raise TypeError(f"{name} must be {expected}, got {_shown(values)}, which is a mapping")
+    if ordered and isinstance(values, (set, frozenset)):
         raise TypeError(f"{name} must be {expected}, got {_shown(values)}, which has no order")
     try:
         return list(values)
     except TypeError:
-        raise TypeError(f"{name} must be {expected}, got {_shown(values)}") from None
+        hint = "" if values is None else f"; write [{_shown(values, of_type=False)}]"
+        raise TypeError(f"{name} must be {expected}, got {_shown(values)}{hint}") from None
 
 
 def unmasked(values: object, name: str) -> None:
@@ -165,6 +181,7 @@ def is_truth(value: object) -> bool:
     return isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, *, of_type: bool = True) -> str:
     text = repr(value)
-    return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
+    short = text if len(text) <= 80 else text[:77] + "..."
+    return f"{short} ({type(value).__name__})" if of_type else short

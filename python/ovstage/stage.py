@@ -53,7 +53,7 @@ class Stage(native.Stage):
     """One stage. ``name`` is for diagnostics; ``config`` holds settings that live with the process.
 
     Handle arguments (``query``, ``read``, ``mapping``, ``ordinal_query``) take the object or its number. ``attribute``
-    takes a name or its token; lists of attributes take tokens, ``delete_attributes`` names too.
+    and the entries of lists of attributes are names or their tokens.
 
     A wrong argument is a ``TypeError`` or ``ValueError`` of the call. What the stage itself refuses shows in the
     ``status`` of the returned operation, or of the returned handle's ``op``, and is raised by waiting for it; the
@@ -76,6 +76,8 @@ class Stage(native.Stage):
     def __init__(self, name: str | None = None, config: StageConfig | None = None) -> None:
         if "_path_list_refs" in self.__dict__:
             raise RuntimeError("a Stage cannot be initialised twice")
+        if isinstance(name, StageConfig):
+            raise TypeError(f"name must be a str or None, got {name!r}; write Stage(config=StageConfig(...))")
         if name is not None and "\0" in guard.string(name, "name"):
             raise ValueError(f"name must not contain NUL, got {name!r}")
         if config is not None and not isinstance(config, StageConfig):
@@ -296,14 +298,14 @@ class Stage(native.Stage):
 
     # --- queries ---
 
-    def query(self, filter: Filter | None = None, attrs: Sequence[int] | None = None) -> Query:
+    def query(self, filter: Filter | None = None, attrs: Sequence[int | str] | None = None) -> Query:
         """Select the prims that satisfy a filter, ``None`` for all of them, as of the latest executed state.
 
         They are listed in the order of their creation, and stay listed until ``Query.refresh``. ``attrs`` limits which
         attributes the result reports. A filter that cannot be served shows in ``query.op``.
         """
         if filter is not None and not isinstance(filter, Filter):
-            raise TypeError(f"filter must be a Filter or None, got {filter!r}")
+            raise TypeError(f"filter must be a Filter or None, got {filter!r}; write Filter([...])")
         return self._reserved(Query, self._query(filter.condition() if filter is not None else None, attrs))
 
     def query_from_path_list(self, path_list: int) -> Query:
@@ -381,7 +383,7 @@ class Stage(native.Stage):
     def _token(self, attribute: int | str, name: str) -> int:
         if isinstance(attribute, str):
             return self._intern_tokens((guard.string(attribute, name),))[0]
-        return guard.uint64(attribute, name)
+        return guard.uint64(guard.integer(attribute, name, "an int (a token) or a str (a name)"), name)
 
     def _sealed(self, attributes: Sequence[int]) -> int:
         """The newest ordinal up to which all of the attributes are sealed."""
@@ -448,7 +450,9 @@ class Stage(native.Stage):
         maps the prims that exist now and leaves the others out; ``PrimMode.INSERT`` is refused when any exists.
         """
         if dtype is not None and not isinstance(dtype, DLDataType):
-            raise TypeError(f"dtype must be a DLDataType or None, got {dtype!r}")
+            raise TypeError(
+                f"dtype must be a DLDataType or None, got {dtype!r}; numpy_to_dldatatype(dtype, lanes) makes one"
+            )
         row = (dtype.code, dtype.bits, dtype.lanes) if dtype is not None else None
         start = guard.choice(initial, _INITIAL, "initial")
         split = 0 if group_rows is None else guard.uint64(group_rows, "group_rows")

@@ -373,11 +373,10 @@ def test_group_of_a_wrong_kind(sealed):
 
 def test_path_list_for_a_handle(sealed):
     stage, paths = sealed.stage, sealed.list
-    wanted = rf"query must be a Query, got PathList\({int(paths)}, owned\); make one with stage.query_from_path_list"
+    wanted = rf"query must be a Query, got PathList\({int(paths)}, owned.*\); make one with stage.query_from_path_list"
     for call in (
         lambda: stage.write_attribute(paths, "mass", 6, np.float32([8, 9]), is_array=False),
         lambda: stage.write_attributes(paths, [], 6),
-        lambda: stage.read(paths, ["mass"]),
         lambda: stage.map_attribute(paths, "mass", 6),
         lambda: stage.delete_attributes(paths, ["mass"], 6),
         lambda: stage.release_query(paths),

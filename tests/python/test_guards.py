@@ -142,7 +142,16 @@ NUMBERS = {
     "flush timeout": ("timeout", lambda t, v: ovstage.flush_log(v), 64),
     "operation's own id": ("op_id", lambda t, v: Operation(t.stage, 0, v), 64),
 }
-NAMES_TOO = {"attribute", "map attribute", "delete attributes", "batch attribute", "predicate attribute"}
+NAMES_TOO = {
+    "attribute",
+    "map attribute",
+    "delete attributes",
+    "batch attribute",
+    "predicate attribute",
+    "read attrs",
+    "query attrs",
+    "floor attributes",
+}
 OPTIONAL = {"count", "cuda_stream", "cuda_event", "unmap event", "unmap stream"}
 
 
@@ -349,6 +358,28 @@ def test_arrays_of_numbers_are_lists_of_numbers(table, dtype):
     write(table, ordinal=3, mask=np.array([1], dtype), count=2).wait()
     table.seal(3)
     assert table.read("mass", 3) == [1, 1]
+
+
+@pytest.mark.parametrize("attrs", [["mass"], ("mass",), np.array(["mass"]), np.array(["mass"], object)])
+def test_lists_of_attributes_take_names(table, attrs):
+    write(table).wait()
+    table.seal(1)
+    with t_read(table, attrs) as read, read.fetch_next() as group:
+        assert group.attribute == table.token("mass")
+    with table.stage.query(None, attrs) as query:
+        assert query.result().attributes == [table.token("mass")]
+    table.stage.advance_write_floor(7, Scope.INCLUDE, attrs).wait()
+    with table.stage.get_attribute_write_floor("mass") as floor:
+        assert floor.fetch() == 7
+    with table.stage.get_attribute_write_floor() as floor:
+        assert floor.fetch() == 1
+
+
+def test_names_and_tokens_may_be_mixed(table):
+    table.stage.advance_write_floor(7, Scope.INCLUDE, ["mass", table.token("drag")]).wait()
+    for name in ("mass", "drag"):
+        with table.stage.get_attribute_write_floor(name) as floor:
+            assert floor.fetch() == 7
 
 
 def test_one_bad_entry_names_the_list(table):

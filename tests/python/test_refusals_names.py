@@ -157,7 +157,10 @@ NAMES: list[Row] = [
 ]
 
 QUERIES: list[Row] = [
-    ("TypeError: filter must be a Filter or None, got 'filter'", lambda s: s.stage.query("filter")),
+    (
+        "TypeError: filter must be a Filter or None, got 'filter'; write Filter([...])",
+        lambda s: s.stage.query("filter"),
+    ),
     (
         "TypeError: a Filter holds Predicates and Filters, got 'mass' as predicates[0]",
         lambda s: s.stage.query(ovstage.Filter(["mass"])),
@@ -166,12 +169,12 @@ QUERIES: list[Row] = [
         "TypeError: predicates must be a list of Predicates, got the single string 'mass'; write ['mass']",
         lambda s: ovstage.Filter("mass"),
     ),
-    ("TypeError: predicates must be a list of Predicates, got 5 (int)", lambda s: ovstage.Filter(5)),
+    ("TypeError: predicates must be a list of Predicates, got 5 (int); write [5]", lambda s: ovstage.Filter(5)),
     (
         "ValueError: op must be a valid FilterOp (HAS=0, IN=1, CONTAINS=2, PREFIX=3, LT=4, LE=5, GT=6, GE=7), got 99",
         lambda s: s.ask("mass", 99),
     ),
-    ("TypeError: op must be an int, got 'HAS' (str)", lambda s: s.ask("mass", "HAS")),
+    ("TypeError: op must be an int, got 'HAS' (str); write FilterOp.HAS", lambda s: s.ask("mass", "HAS")),
     (
         "TypeError: values must be a list of strings or numbers, got the single string '1'; write ['1']",
         lambda s: s.ask("mass", FilterOp.IN, "1"),
@@ -223,7 +226,41 @@ QUERIES: list[Row] = [
         "1152921504606846976): it was released, or never created",
         lambda s: s.stage.query_from_path_list(2**60),
     ),
-    ("TypeError: path_list must be an int, got '/World' (str)", lambda s: s.stage.query_from_path_list("/World")),
+    (
+        "TypeError: path_list must be a PathList or its number, got '/World' (str); make one with "
+        "PathDictionary(stage).create_path_list_from_strings([...])",
+        lambda s: s.stage.query_from_path_list("/World"),
+    ),
+    (
+        "TypeError: path_list must be a PathList or its number, got ['/World'] (list); make one with "
+        "PathDictionary(stage).create_path_list_from_strings([...])",
+        lambda s: s.names.destroy_path_list(["/World"]),
+    ),
+    (
+        "TypeError: primpaths must be ints (got '/World' (str) at position 0); create_path_list_from_strings takes "
+        "texts",
+        lambda s: s.names.create_path_list(["/World"]),
+    ),
+    (
+        "TypeError: op must be an int, got '>' (str); write a member of FilterOp",
+        lambda s: s.ask("mass", ">", [1]),
+    ),
+    (
+        "TypeError: values must be a list of strings or numbers, got 1 (int); write [1]",
+        lambda s: s.ask("mass", ovstage.FilterOp.GT, 1),
+    ),
+    (
+        "TypeError: values must be a list of strings or numbers, got {'a': 1} (dict), which is a mapping",
+        lambda s: s.ask("mass", ovstage.FilterOp.IN, {"a": 1}),
+    ),
+    (
+        "TypeError: filter must be a Filter or None, got []; write Filter([...])",
+        lambda s: s.stage.query([]),
+    ),
+    (
+        "TypeError: query must be a Query, got '/World' (str); make one with stage.query_from_path_list(...)",
+        lambda s: s.stage.fetch_query_result("/World"),
+    ),
     (
         "OvstageError: INVALID_HANDLE: query handle 1152921504606846976 is unknown or was released",
         lambda s: s.stage.fetch_query_result(2**60),

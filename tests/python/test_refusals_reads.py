@@ -90,11 +90,23 @@ def foreign_group(s: Scene) -> ovstage.Operation:
 
 READS: list[Row] = [
     (
-        "ValueError: attrs must not be empty: name the attributes to read by their tokens",
+        "ValueError: attrs must not be empty: give the attributes to read, by name or token",
         lambda s: s.stage.read_attributes(s.query, [], OrdinalRange.latest(5)),
     ),
     (
-        "TypeError: attrs must be ints (a list or a 1-D integer array of them), got 'mass' (str)",
+        "TypeError: attrs must be ints (tokens) or strs (names), in a list or a 1-D array, got 5 (int)",
+        lambda s: s.stage.read_attributes(s.query, 5, OrdinalRange.latest(5)),
+    ),
+    (
+        "TypeError: attrs must be ints (tokens) or strs (names) (got 1.5 (float) at position 1)",
+        lambda s: s.stage.read_attributes(s.query, ["mass", 1.5], OrdinalRange.latest(5)),
+    ),
+    (
+        "TypeError: query must be a Query, got ['/A'] (list); make one with stage.query_from_path_list(...)",
+        lambda s: s.stage.read_attributes(["/A"], ["mass"], OrdinalRange.latest(5)),
+    ),
+    (
+        "TypeError: attrs must be a list of attributes, got the single string 'mass'; write ['mass']",
         lambda s: s.stage.read_attributes(s.query, "mass", OrdinalRange.latest(5)),
     ),
     (
@@ -107,7 +119,7 @@ READS: list[Row] = [
         lambda s: s.stage.read_attributes(s.query, [s.token("usd-active")], OrdinalRange.latest(5)),
     ),
     (
-        "TypeError: ordinal_range must be an OrdinalRange, got 5",
+        "TypeError: ordinal_range must be an OrdinalRange, got 5; write OrdinalRange.latest(ordinal)",
         lambda s: s.stage.read_attributes(s.query, [s.token("mass")], 5),
     ),
     (
@@ -132,10 +144,25 @@ READS: list[Row] = [
         lambda s: changed_again(s),
     ),
     (
+        "TypeError: attrs must be ints (tokens) or strs (names), in a list or a 1-D array, got 5 (int)",
+        lambda s: s.stage.read_attributes(s.query, 5, OrdinalRange.latest(5)),
+    ),
+    (
+        "TypeError: attrs must be ints (tokens) or strs (names) (got 1.5 (float) at position 1)",
+        lambda s: s.stage.read_attributes(s.query, ["mass", 1.5], OrdinalRange.latest(5)),
+    ),
+    (
+        "TypeError: query must be a Query, got ['/A'] (list); make one with stage.query_from_path_list(...)",
+        lambda s: s.stage.read_attributes(["/A"], ["mass"], OrdinalRange.latest(5)),
+    ),
+    (
         "TypeError: attrs must be a list of attributes, got the single string 'mass'; write ['mass']",
         lambda s: s.stage.read(s.query, "mass"),
     ),
-    ("TypeError: attrs[0] must be an int, got 2.5 (float)", lambda s: s.stage.read(s.query, [2.5])),
+    (
+        "TypeError: attrs[0] must be an int (a token) or a str (a name), got 2.5 (float)",
+        lambda s: s.stage.read(s.query, [2.5]),
+    ),
     (
         "ValueError: attribute 'mixed' is float32 on some prims and int32 on others, which makes no single "
         "array: query those prims apart, or take the groups one by one",
@@ -229,10 +256,13 @@ MAPS: list[Row] = [
         "ValueError: initial must be one of 'current', 'zero', 'discard', got 'none' (str)",
         lambda s: s.map(initial="none"),
     ),
-    ("TypeError: dtype must be a DLDataType or None, got 'f4'", lambda s: s.map(dtype="f4")),
     (
-        'OvstageError: INVALID_ARGUMENT: attribute "mass": float64 does not match the existing float32; '
-        "delete the attribute first to change its schema",
+        "TypeError: dtype must be a DLDataType or None, got 'f4'; numpy_to_dldatatype(dtype, lanes) makes one",
+        lambda s: s.map(dtype="f4"),
+    ),
+    (
+        'OvstageError: INVALID_ARGUMENT: attribute "mass": float64 does not match the existing float32; convert the '
+        'values, in NumPy by array.astype("float32"), or delete the attribute first to change its schema',
         lambda s: s.map(dtype=DLDataType(2, 64, 1)),
     ),
     (

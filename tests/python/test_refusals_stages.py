@@ -36,6 +36,10 @@ def outlived_operation() -> ovstage.Operation:
 STAGES_AND_OPERATIONS: list[Row] = [
     ("ValueError: name must not contain NUL, got 'a\\x00b'", lambda s: ovstage.Stage("a\0b")),
     ("TypeError: expected str for name, got 5 (int)", lambda s: ovstage.Stage(5)),
+    (
+        "TypeError: name must be a str or None, got StageConfig(…); write Stage(config=StageConfig(...))",
+        lambda s: ovstage.Stage(ovstage.StageConfig()),
+    ),
     ("TypeError: config must be a StageConfig or None, got 5", lambda s: ovstage.Stage("a", 5)),
     ("RuntimeError: a Stage cannot be initialised twice", lambda s: s.stage.__init__("again")),
     (

@@ -77,8 +77,8 @@ WRITES: list[Row] = [
         lambda s: s.put(np.zeros(6, "f4"), "point"),
     ),
     (
-        'OvstageError: INVALID_ARGUMENT: attribute "mass": float64 does not match the existing float32; '
-        "delete the attribute first to change its schema",
+        'OvstageError: INVALID_ARGUMENT: attribute "mass": float64 does not match the existing float32; convert the '
+        'values, in NumPy by array.astype("float32"), or delete the attribute first to change its schema',
         lambda s: s.put(np.zeros(2, "f8")),
     ),
     (
@@ -242,7 +242,38 @@ WRITES: list[Row] = [
         "ValueError: prim_mode must be a valid PrimMode (UPSERT=0, INSERT=1, UPDATE=2), got 7",
         lambda s: s.put(np.zeros(2, "f4"), prim_mode=7),
     ),
-    ("TypeError: prim_mode must be an int, got 'UPSERT' (str)", lambda s: s.put(np.zeros(2, "f4"), prim_mode="UPSERT")),
+    (
+        "TypeError: prim_mode must be an int, got 'UPSERT' (str); write PrimMode.UPSERT",
+        lambda s: s.put(np.zeros(2, "f4"), prim_mode="UPSERT"),
+    ),
+    (
+        "TypeError: semantic must be an int, got 'point' (str); write AttributeSemantic.POINT",
+        lambda s: s.put(np.zeros(2, "f4"), semantic="point"),
+    ),
+    (
+        "TypeError: semantic must be an int, got 'xyz' (str); write a member of AttributeSemantic",
+        lambda s: s.put(np.zeros(2, "f4"), semantic="xyz"),
+    ),
+    (
+        "TypeError: query must be a Query, got '/World/Prim0' (str); make one with stage.query_from_path_list(...)",
+        lambda s: s.stage.write_attribute("/World/Prim0", "mass", 6, np.zeros(1, "f4"), is_array=False),
+    ),
+    (
+        "ValueError: tensors is a list of 2 tensors, got [1.0, 2.0] (list); for one value per prim pass one array, "
+        "np.float32([...])",
+        lambda s: s.put([1.0, 2.0]),
+    ),
+    (
+        'OvstageError: INVALID_ARGUMENT: attribute "mass": the tensor (shape (), float32) has 1 rows, but 2 prims are '
+        "to be written; for one value for all prims pass an index_map of 2 zeros (np.zeros(2, np.uint32)), or a row "
+        "per prim (np.full(2, value, dtype))",
+        lambda s: s.put(np.float32(5)),
+    ),
+    (
+        'OvstageError: INVALID_ARGUMENT: attribute "point": float32 does not match the existing float32x3 POINT; pass '
+        "rows of 3 values, shape (n, 3), or delete the attribute first to change its schema",
+        lambda s: s.put(np.zeros(2, "f4"), "point"),
+    ),
     (
         "TypeError: is_array must be a bool: True for an array per prim, False for one value per prim; got 1 (int)",
         lambda s: s.put(np.zeros(2, "f4"), is_array=1),
@@ -260,7 +291,8 @@ WRITES: list[Row] = [
     ("ValueError: tensors must have at least one entry, got an empty list", lambda s: s.put([])),
     (
         "ValueError: tensors has an unsupported dtype: text is no tensor, got 'text' (str); for the bytes of "
-        "a string pass numpy.frombuffer(text.encode(), dtype=numpy.uint8)",
+        "a string pass numpy.frombuffer(text.encode(), dtype=numpy.uint8), for a token "
+        "PathDictionary.intern_token(text)",
         lambda s: s.put("text"),
     ),
     (
@@ -374,8 +406,12 @@ WRITES: list[Row] = [
         lambda s: s.put(np.zeros(2, "f4"), mask=[0, True]),
     ),
     (
-        "TypeError: mask must be a list of numbers, got {0: True} (dict), which has no order",
+        "TypeError: mask must be a list of numbers, got {0: True} (dict), which is a mapping",
         lambda s: s.put(np.zeros(2, "f4"), mask={0: True}),
+    ),
+    (
+        "TypeError: index_map must be a list of numbers, got {1} (set), which has no order",
+        lambda s: s.put(np.zeros(2, "f4"), index_map={1}),
     ),
     (
         "TypeError: index_map entries must be ints (got True (bool) at position 0); a truth value per prim is a "
