@@ -216,53 +216,64 @@ static PyObject* group_raw(PyObject* object, PyObject* unused) {
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
+/* Arguments are turned into numbers before anything is asked of the group: __index__ and __bool__ may be anybody's code, which
+ * may release it. */
+static PyObject* number_of(PyObject* value, const char* name) {
+  PyObject* number = PyNumber_Index(value);
+  if (number || !PyErr_ExceptionMatches(PyExc_TypeError)) return number;
+  PyErr_Clear();
+  PyObject* text = shown(value);
+  if (text) PyErr_Format(PyExc_TypeError, "%s must be an int, got %U", name, text);
+  Py_XDECREF(text);
+  return NULL;
+}
+
 /* An index in 0 .. count - 1; negative ones are no counting from the end here. */
-static bool guard_index(PyObject* value, const char* name, uint64_t count, const char* what, uint32_t* out) {
-  PyObject* number = guard_int(value, name, "an int");
-  if (!number) return false;
+static bool guard_index(PyObject* number, const char* name, uint64_t count, const char* what, uint32_t* out) {
   int overflow;
   long long index = PyLong_AsLongLongAndOverflow(number, &overflow);
-  bool inside = !overflow && index >= 0 && (uint64_t)index < count;
-  if (!inside)
-    PyErr_Format(PyExc_IndexError, "%s %S is out of range: the group has %llu %s", name, number,
-                 (unsigned long long)count, what);
-  Py_DECREF(number);
   *out = (uint32_t)index;
-  return inside;
+  if (!overflow && index >= 0 && (uint64_t)index < count) return true;
+  PyErr_Format(PyExc_IndexError, "%s %S is out of range: the group has %llu %s", name, number,
+               (unsigned long long)count, what);
+  return false;
 }
 
 static PyObject* group_prim_index(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"prim_index", 1, 1, {"local"}, {0}};
   Group* self = (Group*)object;
-  const ovstage_prim_group_t* prims = prims_of(self);
   PyObject* slots[1];
+  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? number_of(slots[0], "local") : NULL;
+  const ovstage_prim_group_t* prims = prims_of(self);
   uint32_t i;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !group_open(self, "prim_index") ||
-      !guard_index(slots[0], "local", prims->count, "prims", &i)) {
-    return NULL;
-  }
-  return PyLong_FromUnsignedLong(prims->index_map ? prims->index_map[i] : prims->offset + i);
+  bool good =
+      local && group_open(self, "prim_index") && guard_index(local, "local", prims->count, "prims", &i);
+  Py_XDECREF(local);
+  return good ? PyLong_FromUnsignedLong(prims->index_map ? prims->index_map[i] : prims->offset + i) : NULL;
 }
 
 static PyObject* group_data_row_index(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"data_row_index", 1, 1, {"local"}, {0}};
   Group* self = (Group*)object;
-  const ovstage_data_t* data = data_of(self);
   PyObject* slots[1];
+  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? number_of(slots[0], "local") : NULL;
+  const ovstage_data_t* data = data_of(self);
   uint32_t i;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !group_open(self, "data_row_index") ||
-      !guard_index(slots[0], "local", data->count, "elements", &i)) {
-    return NULL;
-  }
-  return PyLong_FromUnsignedLong(data->index_map ? data->index_map[i] : i);
+  bool good =
+      local && group_open(self, "data_row_index") && guard_index(local, "local", data->count, "elements", &i);
+  Py_XDECREF(local);
+  return good ? PyLong_FromUnsignedLong(data->index_map ? data->index_map[i] : i) : NULL;
 }
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
 static const DLTensor* tensor_at(Group* self, PyObject* index, const char* what) {
+  PyObject* number = number_of(index, "index");
   const ovstage_data_t* data = data_of(self);
   uint32_t i;
-  if (!group_open(self, what) || !guard_index(index, "index", data->tensor_count, "tensors", &i)) return NULL;
+  bool good = number && group_open(self, what) && guard_index(number, "index", data->tensor_count, "tensors", &i);
+  Py_XDECREF(number);
+  if (!good) return NULL;
   if (data->tensors) return &data->tensors[i];
   PyErr_SetString(PyExc_ValueError, "the group's tensors are a NULL pointer");
   return NULL;
@@ -340,11 +351,17 @@ static PyObject* group_dlpack(PyObject* object, PyObject* const* args, Py_ssize_
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
   int readonly = slots[1] && slots[1] != Py_None ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
-  const DLTensor* tensor = readonly < 0 ? NULL : tensor_at(self, slots[0], "dlpack");
+  PyObject* axes = NULL;
+  if (readonly < 0 || (slots[2] && slots[2] != Py_None && !(axes = axes_of(slots[2])))) return NULL;
+  const DLTensor* tensor = tensor_at(self, slots[0], "dlpack");
   keep held;
-  if (!tensor || !group_hold_payload(self, "dlpack", &held)) return NULL;
-  ovstage_instance_t* instance = self->fetched && self->stage ? self->stage->instance : NULL;
-  return managed_of_tensor(instance, tensor, slots[2], readonly, held);
+  PyObject* made = NULL;
+  if (tensor && group_hold_payload(self, "dlpack", &held)) {
+    ovstage_instance_t* instance = self->fetched && self->stage ? self->stage->instance : NULL;
+    made = managed_of_tensor(instance, tensor, axes, readonly, held);
+  }
+  Py_XDECREF(axes);
+  return made;
 }
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */

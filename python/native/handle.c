@@ -55,7 +55,7 @@ static int handle_init(PyObject* object, PyObject* args, PyObject* kwargs) {
 
 /* ---- Open or not ------------------------------------------------------------------------------------------------- */
 
-/* False with INVALID_HANDLE set: it was ended, or never opened. */
+/* False with an exception: INVALID_HANDLE if it was ended, the code of the cause if it was never opened. */
 static bool active(Handle* self) {
   if (self->open && self->number) return true;
   PyObject* name = PyType_GetName(Py_TYPE((PyObject*)self));
@@ -64,7 +64,9 @@ static bool active(Handle* self) {
   if (name && how) {
     raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "%U %llu has been %S", name, (unsigned long long)self->number, how);
   } else if (name && !PyErr_Occurred()) {
-    raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "%U was never opened: %V", name, why, "");
+    int64_t refused = self->op ? operation_refusal(self->op) : OVSTAGE_OK;
+    raise_stage_error(refused != OVSTAGE_OK ? refused : OVSTAGE_ERROR_INVALID_HANDLE, "%U was never opened: %V", name,
+                      why, "");
   }
   Py_XDECREF(name);
   Py_XDECREF(how);

@@ -139,27 +139,39 @@ static bool malformed_device(PyObject* dl_device) {
   return false;
 }
 
-/* Where the consumer wants the tensor. *copy is set where only a copy serves it. */
-static bool check_device(const DLTensor* t, PyObject* dl_device, bool* copy) {
-  if (!dl_device || dl_device == Py_None) return true;
+/* Where the consumer wants the tensor; `asked` is false where it does not say. */
+typedef struct {
+  bool asked;
+  long type, id;
+} device_wish;
+
+static bool guard_device(PyObject* dl_device, device_wish* out) {
+  *out = (device_wish){.asked = dl_device && dl_device != Py_None};
+  if (!out->asked) return true;
   if (PyDict_Check(dl_device) || PyUnicode_Check(dl_device) || PySequence_Size(dl_device) != 2) {
     return malformed_device(dl_device);
   }
-  long numbers[2];
+  long* numbers[2] = {&out->type, &out->id};
   for (int i = 0; i < 2; i++) {
     PyObject* item = PySequence_GetItem(dl_device, i);
     PyObject* number = item ? PyNumber_Index(item) : NULL;
-    numbers[i] = number ? PyLong_AsLong(number) : -1;
+    *numbers[i] = number ? PyLong_AsLong(number) : -1;
     Py_XDECREF(number);
     Py_XDECREF(item);
     if (!number || PyErr_Occurred()) return malformed_device(dl_device);
   }
-  if (numbers[0] == (long)t->device.device_type && numbers[1] == t->device.device_id) return true;
-  if (numbers[0] == kDLCPU && numbers[1] == 0 && host_readable(t)) {
+  return true;
+}
+
+/* *copy is set where only a copy serves the wish. */
+static bool check_device(const DLTensor* t, const device_wish* wish, bool* copy) {
+  *copy = false;
+  if (!wish->asked || (wish->type == (long)t->device.device_type && wish->id == t->device.device_id)) return true;
+  if (wish->type == kDLCPU && wish->id == 0 && host_readable(t)) {
     *copy = true;
     return true;
   }
-  PyErr_Format(PyExc_BufferError, "dl_device (%ld, %ld) does not match tensor device (%d, %d)", numbers[0], numbers[1],
+  PyErr_Format(PyExc_BufferError, "dl_device (%ld, %ld) does not match tensor device (%d, %d)", wish->type, wish->id,
                (int)t->device.device_type, (int)t->device.device_id);
   return false;
 }
@@ -168,20 +180,21 @@ static PyObject* managed_dlpack(PyObject* object, PyObject* const* args, Py_ssiz
   static signature sig = {"__dlpack__", 0, 0, {"stream", "max_version", "dl_device", "copy"}, {0}};
   Managed* self = (Managed*)object;
   PyObject* slots[4]; /* stream is accepted and ignored: this memory has none, and ordering is the caller's */
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !ready(self)) return NULL;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
 
+  /* First the arguments, which may run anybody's code, then the tensor. */
+  device_wish device;
+  bool needs_copy;
   int versioned = wants_versioned(slots[1]);
-  if (versioned < 0) return NULL;
-  bool needs_copy = false;
-  if (!check_device(self->tensor, slots[2], &needs_copy)) return NULL;
+  if (versioned < 0 || !guard_device(slots[2], &device)) return NULL;
   int asked = slots[3] && slots[3] != Py_None ? PyObject_IsTrue(slots[3]) : -2;
-  if (asked == -1) return NULL;
+  if (asked == -1 || !ready(self) || !check_device(self->tensor, &device, &needs_copy)) return NULL;
   if (needs_copy && asked == 0) {
-    DLDevice device = self->tensor->device;
+    DLDevice own = self->tensor->device;
     PyErr_Format(PyExc_BufferError,
                  "dl_device (1, 0) does not match tensor device (%d, %d) without a copy, and copy=False forbids one",
-                 (int)device.device_type, (int)device.device_id);
+                 (int)own.device_type, (int)own.device_id);
     return NULL;
   }
   bool copy = needs_copy || asked == 1;
@@ -284,39 +297,55 @@ static PyObject* managed_numpy(PyObject* self, PyObject* unused) {
 
 /* ---- Birth and death --------------------------------------------------------------------------------------------- */
 
-static bool refuse_shape(const DLTensor* t, PyObject* shape, PyObject* kind, const char* expected) {
+PyObject* axes_of(PyObject* shape) {
+  PyObject* given = PySequence_Tuple(shape);
+  Py_ssize_t count = given ? PyTuple_Size(given) : 0;
+  PyObject* axes = given ? PyTuple_New(count) : NULL;
+  for (Py_ssize_t axis = 0; axes && axis < count; axis++) {
+    PyObject* number = PyNumber_Index(PyTuple_GetItem(given, axis));
+    if (!number || PyTuple_SetItem(axes, axis, number) < 0) Py_CLEAR(axes);
+  }
+  Py_XDECREF(given);
+  if (axes || !PyErr_ExceptionMatches(PyExc_TypeError)) return axes;
   PyErr_Clear();
-  int64_t rows = 1;
-  for (int32_t axis = 0; axis < t->ndim; axis++) rows *= t->shape[axis];
-  PyErr_Format(kind, "shape must be %s, got %R for %lld rows of %d elements", expected, shape, (long long)rows,
-               (int)t->dtype.lanes);
+  PyErr_Format(PyExc_TypeError, "shape must be a sequence of ints, got %R", shape);
+  return NULL;
+}
+
+static bool refuse_axes(const DLTensor* t, PyObject* axes, int64_t rows) {
+  PyErr_Clear();
+  PyErr_Format(PyExc_ValueError,
+               "shape must be a sequence of extents with as many elements as the tensor, at most one of them -1, got %R for "
+               "%lld rows of %d elements",
+               axes, (long long)rows, (int)t->dtype.lanes);
   return false;
 }
 
 /* The axes that the caller asks for, as numpy.reshape understands them: one may be -1, whatever is left for it. */
-static bool take_axes(Managed* self, const DLTensor* t, PyObject* shape, PyObject* entries) {
-  static const char fitting[] = "a sequence of extents with as many elements as the tensor, at most one of them -1";
-  Py_ssize_t count = PyTuple_Size(entries), open = -1;
-  if (t->strides || count > MOST_AXES) return refuse_shape(t, shape, PyExc_ValueError, fitting);
+static bool take_axes(Managed* self, const DLTensor* t, PyObject* axes) {
+  Py_ssize_t count = PyTuple_Size(axes), open = -1;
+  if (t->ndim < 0 || t->ndim > MOST_AXES || (t->ndim && !t->shape)) { /* of a group that the caller has built */
+    PyErr_Format(PyExc_ValueError, "the tensor has ndim %d and %s shape: expected 0 to %d axes and their extents",
+                 (int)t->ndim, t->shape ? "a" : "no", MOST_AXES);
+    return false;
+  }
+  int64_t wanted = 1, rows = 1, elements;
+  for (int32_t axis = 0; axis < t->ndim; axis++)
+    if (__builtin_mul_overflow(rows, t->shape[axis], &rows)) rows = -1;
+  if (t->strides || count > MOST_AXES || rows < 0 || __builtin_mul_overflow(rows, t->dtype.lanes, &elements))
+    return refuse_axes(t, axes, rows);
   self->axes = malloc(((size_t)count + 1) * sizeof *self->axes); /* none is an answer, too */
   if (!self->axes) return PyErr_NoMemory() != NULL;
-  int64_t wanted = 1, elements = t->dtype.lanes;
-  for (int32_t axis = 0; axis < t->ndim; axis++) elements *= t->shape[axis];
   for (Py_ssize_t axis = 0; axis < count; axis++) {
-    PyObject* number = PyNumber_Index(PyTuple_GetItem(entries, axis));
-    if (!number) return refuse_shape(t, shape, PyExc_TypeError, "a sequence of ints");
-    int64_t extent = PyLong_AsLongLong(number);
-    Py_DECREF(number);
+    int64_t extent = PyLong_AsLongLong(PyTuple_GetItem(axes, axis));
     if (extent == -1 && !PyErr_Occurred() && open < 0) {
       open = axis;
     } else if (extent < 0 || __builtin_mul_overflow(wanted, extent, &wanted)) {
-      return refuse_shape(t, shape, PyExc_ValueError, fitting);
+      return refuse_axes(t, axes, rows);
     }
     self->axes[axis] = extent;
   }
-  if (open < 0 ? wanted != elements : wanted == 0 || elements % wanted) {
-    return refuse_shape(t, shape, PyExc_ValueError, fitting);
-  }
+  if (open < 0 ? wanted != elements : wanted == 0 || elements % wanted) return refuse_axes(t, axes, rows);
   if (open >= 0) self->axes[open] = elements / wanted;
   self->shaped = *t;
   self->shaped.ndim = (int32_t)count;
@@ -326,7 +355,7 @@ static bool take_axes(Managed* self, const DLTensor* t, PyObject* shape, PyObjec
   return true;
 }
 
-PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* shape, bool readonly,
+PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* axes, bool readonly,
                             keep held) {
   Managed* self = (Managed*)new_object(native.managed);
   if (!self) {
@@ -339,12 +368,7 @@ PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor
   self->instance = instance;
   if (instance) native.go->instance_retain(instance);
   if (!held.source) PyObject_GC_UnTrack(self); /* refers to no Python object */
-  if (!shape || shape == Py_None) return (PyObject*)self;
-  PyObject* entries = PySequence_Tuple(shape);
-  bool good = entries ? take_axes(self, tensor, shape, entries)
-                      : refuse_shape(tensor, shape, PyExc_TypeError, "a sequence of ints");
-  Py_XDECREF(entries);
-  if (good) return (PyObject*)self;
+  if (!axes || take_axes(self, tensor, axes)) return (PyObject*)self;
   Py_DECREF(self);
   return NULL;
 }
@@ -391,7 +415,11 @@ static int managed_init(PyObject* object, PyObject* args, PyObject* kwargs) {
     PyBuffer_Release(&view);
     return -1;
   }
-  managed_clear(object);
+  if (self->tensor) {
+    PyBuffer_Release(&view);
+    PyErr_SetString(PyExc_RuntimeError, "a ManagedDLTensor cannot be initialised twice");
+    return -1;
+  }
   self->view = view;
   self->tensor = view.buf;
   self->readonly = flag;

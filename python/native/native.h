@@ -18,6 +18,9 @@
  *   log.c         log callback                              scene.c       Stage: clones, relatives, world transforms
  *   handle.c      Handle: what a stage hands out                library.c     libovstage.so, opened by the first stage
  *
+ * Order       A method converts its arguments first, then asks for state: a conversion may run anybody's code (__index__,
+ * __bool__, __iter__, __dlpack__), which may release the very object. From there to the call no Python code runs.
+ *
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
  * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
  * only. A deleter may run without it: it parks what it holds (park.c). fork        A forked child may not call the
@@ -328,6 +331,9 @@ extern PyType_Spec operation_spec;
 /* An Operation from the answer of an enqueue. Takes `inputs` over, which may be NULL. */
 PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject* inputs);
 
+/* The code that an Operation was refused with; OVSTAGE_OK if it was accepted. */
+int64_t operation_refusal(PyObject* operation);
+
 /* Methods of Operation that handles have too. */
 PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
@@ -348,7 +354,7 @@ void forgotten(PyObject* object);
 /* What an enqueue reserved, as one of these. */
 PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
 
-/* The number of a Handle. False with INVALID_HANDLE set: it was ended, or never opened. */
+/* The number of a Handle. False with an exception: it was ended, or never opened, for which it has the code of the cause. */
 bool handle_number(PyObject* handle, uint64_t* out);
 
 /* End a handle, an object or its number, by an enqueue that takes nothing else: an Operation. An object is claimed
@@ -430,8 +436,11 @@ void name_type(char* out, size_t size, DLDataType type);
 
 extern PyType_Spec managed_spec;
 
-/* `shape` is the caller's wish for other axes over the same elements, or NULL. Takes `held` over, also on failure. */
-PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* shape, bool readonly,
+/* A tuple of ints of a shape that a caller asks for: a new reference. NULL: TypeError, or what one of them has raised. */
+PyObject* axes_of(PyObject* shape);
+
+/* `axes` are other ones over the same elements, from axes_of, or NULL. Takes `held` over, also on failure. */
+PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* axes, bool readonly,
                             keep held);
 DLManagedTensorVersioned* managed_export(PyObject* object); /* of a ManagedDLTensor; NULL: an exception */
 

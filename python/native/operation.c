@@ -58,13 +58,13 @@ static int operation_init(PyObject* object, PyObject* args, PyObject* kwargs) {
                                    &keepalive)) {
     return -1;
   }
+  int64_t code;
+  uint64_t id;
+  if (!guard_int64(status, "status", &code) || !guard_uint64(op, "op_id", &id)) return -1;
   if (self->stage) {
     PyErr_SetString(PyExc_RuntimeError, "an Operation cannot be initialised twice");
     return -1;
   }
-  int64_t code;
-  uint64_t id;
-  if (!guard_int64(status, "status", &code) || !guard_uint64(op, "op_id", &id)) return -1;
   PyObject* text = code == OVSTAGE_OK ? NULL : stage_refusal_text((Stage*)stage, code);
   if (code != OVSTAGE_OK && !text) return -1;
   self->stage = (Stage*)Py_NewRef(stage);
@@ -74,6 +74,8 @@ static int operation_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   self->inputs = keepalive == Py_None ? NULL : Py_XNewRef(keepalive);
   return 0;
 }
+
+int64_t operation_refusal(PyObject* operation) { return ((Operation*)operation)->status; }
 
 /* ---- Looking ----------------------------------------------------------------------------------------------------- */
 
@@ -118,8 +120,8 @@ static bool settle(Operation* self, uint64_t timeout) {
 static PyObject* operation_done(PyObject* object, PyObject* unused) {
   (void)unused;
   Operation* self = (Operation*)object;
-  if (!initialised(self)) return NULL;
   drop_parked();
+  if (!initialised(self)) return NULL;
   if (has_id(self) && self->outcome == UNKNOWN && self->stage->alive && !settle(self, 0)) return NULL;
   bool pending = has_id(self) && self->outcome == UNKNOWN && self->stage->alive;
   if (!pending) Py_CLEAR(self->inputs);
@@ -137,10 +139,9 @@ PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nar
   Operation* self = (Operation*)object;
   PyObject* slots[1];
   uint64_t timeout;
-  if (!initialised(self) || !sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_timeout(slots[0], &timeout)) {
-    return NULL;
-  }
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_timeout(slots[0], &timeout)) return NULL;
   drop_parked();
+  if (!initialised(self)) return NULL;
   if (self->status != OVSTAGE_OK) {
     Py_CLEAR(self->inputs);
     return raise_own(self, self->status);

@@ -126,12 +126,13 @@ PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t
   static signature sig = {"_query_result", 2, 1, {"query", "timeout"}, {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[2];
-  query_call call = {self->instance, 0, {0}};
+  query_call call = {0};
   uint64_t timeout;
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "query", &call.handle) ||
       !guard_timeout(slots[1], &timeout) || !stage_begin(self, "fetch_query_result")) {
     return NULL;
   }
+  call.instance = self->instance;
   ovstage_api_status_t status;
   if (!wait_in_slices(attempt_query, &call, timeout, &status)) return NULL;
   if (status != OVSTAGE_OK) return raise_library_error(status);

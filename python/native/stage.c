@@ -229,12 +229,13 @@ static PyObject* stage_wait_op(PyObject* object, PyObject* const* args, Py_ssize
   static signature sig = {"wait_op", 2, 1, {"op_id", "timeout"}, {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[2];
-  wait_call call = {self->instance, 0, {0}};
+  wait_call call = {0};
   uint64_t timeout;
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "op_id", &call.op) ||
       !guard_timeout(slots[1], &timeout) || !stage_begin(self, "wait_op")) {
     return NULL;
   }
+  call.instance = self->instance;
   ovstage_api_status_t status = attempt_wait(&call, 0);
   if (status == OVSTAGE_ERROR_TIMEOUT && timeout && !wait_in_slices(attempt_wait, &call, timeout, &status)) return NULL;
   PyObject* failed = list_of_uint64s(call.result.error_op_ids, call.result.error_op_id_count);
@@ -336,12 +337,13 @@ static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py
   static signature sig = {"fetch_ordinal", 2, 1, {"ordinal_query", "timeout"}, {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[2];
-  ordinal_call call = {self->instance, 0, 0};
+  ordinal_call call = {0};
   uint64_t timeout;
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "ordinal_query", &call.handle) ||
       !guard_timeout(slots[1], &timeout) || !stage_begin(self, "fetch_ordinal")) {
     return NULL;
   }
+  call.instance = self->instance;
   ovstage_api_status_t status;
   if (!wait_in_slices(attempt_ordinal, &call, timeout, &status)) return NULL;
   return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(call.ordinal) : raise_library_error(status);
@@ -441,7 +443,7 @@ static PyObject* stage_attributes(PyObject* object, PyObject* unused) {
 static PyObject* stage_keep_history(PyObject* object, PyObject* argument) {
   Stage* self = (Stage*)object;
   uint64_t ordinals;
-  if (!stage_begin(self, "keep_history") || !guard_uint64(argument, "ordinals", &ordinals)) return NULL;
+  if (!guard_uint64(argument, "ordinals", &ordinals) || !stage_begin(self, "keep_history")) return NULL;
   ovstage_api_status_t status;
   WITHOUT_GIL(status = native.go->keep_history(self->instance, ordinals));
   if (status != OVSTAGE_OK) return raise_library_error(status);

@@ -412,5 +412,5 @@ def test_refused_by_the_stage(table, case):
         assert failure.value.code == ErrorCode(code)
         with pytest.raises(OvstageError, match="Query was never opened: ") as failure:
             query.result()
-        assert failure.value.code == ErrorCode.INVALID_HANDLE
+        assert failure.value.code == ErrorCode(code)
     assert table.stage.counters()["live_queries"] == 1

@@ -14,9 +14,12 @@ from ovstage import (
     DLDataType,
     DLDataTypeCode,
     ErrorCode,
+    Filter,
+    FilterOp,
     MapGroup,
     OrdinalRange,
     OvstageError,
+    Predicate,
     PrimMode,
     Scope,
 )
@@ -429,12 +432,65 @@ def test_refused_map_says_why_and_is_silent(sealed, recwarn):
     mapping = sealed.stage.map_attribute(sealed.query, "never written", 2)
     assert mapping.op.status == ErrorCode.INVALID_ARGUMENT
     assert "never written" in mapping.op.error_message()
-    assert mapping.op.error_message() in invalid_handle(mapping.fetch_next)
+    with pytest.raises(OvstageError) as caught:
+        mapping.fetch_next()
+    assert caught.value.code == ErrorCode.INVALID_ARGUMENT
+    assert mapping.op.error_message() in caught.value.message
     with pytest.raises(OvstageError, match="never opened"), sealed.stage.map_attribute(sealed.query, "other", 2):
         pass
     del mapping
     gc.collect()
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("ordinal", [0, 1])
+def test_map_at_or_below_the_floor_is_refused_by_the_call(sealed, ordinal):
+    words = f'attribute "mass": ordinal {ordinal} is sealed, the write floor is 1; use an ordinal above it'
+    mapping = sealed.stage.map_attribute(sealed.query, "mass", ordinal)
+    assert mapping.op.status == ErrorCode.WRITE_FLOOR_VIOLATION
+    assert mapping.op.error_message() == words
+    for use in (mapping.wait, mapping.fetch_next, mapping.unmap, mapping.abort, lambda: list(mapping.groups())):
+        with pytest.raises(OvstageError, match=words) as caught:
+            use()
+        assert caught.value.code == ErrorCode.WRITE_FLOOR_VIOLATION
+    with pytest.raises(OvstageError) as caught, sealed.stage.map_attribute(sealed.query, "mass", ordinal):
+        pass
+    assert caught.value.code == ErrorCode.WRITE_FLOOR_VIOLATION
+    assert sealed.stage.counters()["live_maps"] == 0
+
+
+def test_refused_handles_show_the_code_of_the_cause(sealed):
+    stage, query = sealed.stage, sealed.query
+    token = sealed.token("mass")
+    sealed.write("mass", np.float32([3, 4]), 9)
+    refused = {
+        ErrorCode.INVALID_ARGUMENT: stage.read_attributes(query, [2**60], OrdinalRange.latest(1)).fetch_next,
+        ErrorCode.WRITE_FLOOR_VIOLATION: stage.read_attributes(query, [token], OrdinalRange.between(1, 9)).fetch_next,
+        ErrorCode.NOT_SUPPORTED: stage.query(Filter([Predicate("usd-active", FilterOp.HAS, [])])).result,
+        ErrorCode.INVALID_HANDLE: stage.map_attribute(2**60, "mass", 10).fetch_next,
+        ErrorCode.OUT_OF_MEMORY: stage.map_attribute(
+            query, "runs", 10, dtype=DLDataType(2, 64, 1), element_sizes=[2**46, 1]
+        ).fetch_next,
+    }
+    for code, use in refused.items():
+        with pytest.raises(OvstageError, match="was never opened: ") as caught:
+            use()
+        assert caught.value.code == code
+
+
+def test_floor_that_overtakes_one_group_of_a_map(sealed):
+    mapping = sealed.stage.map_attribute(sealed.query, "mass", 2, group_rows=1)
+    first, second = mapping.groups()
+    first.array(0)[:] = 8
+    second.array(0)[:] = 9
+    mapping.unmap_group(first).wait()
+    sealed.seal(3)
+    for commit in (lambda: mapping.unmap_group(second), mapping.unmap):
+        with pytest.raises(OvstageError, match="ordinal 2 is sealed, the write floor is 3") as caught:
+            commit().wait()
+        assert caught.value.code == ErrorCode.WRITE_FLOOR_VIOLATION
+    assert sealed.read("mass", 3) == [8, 2]
+    assert "has been unmapped" in invalid_handle(mapping.fetch_next)
 
 
 def test_floor_that_overtakes_a_map(sealed):

@@ -300,7 +300,7 @@ QUERIES: list[Row] = [
     ),
     ("OvstageError: INVALID_HANDLE: Query … has been released", lambda s: released(s.stage.query()).result()),
     (
-        'OvstageError: INVALID_HANDLE: Query was never opened: attribute "usd-active" can\'t be filtered with '
+        'OvstageError: NOT_SUPPORTED: Query was never opened: attribute "usd-active" can\'t be filtered with '
         "IN; supported are …",
         lambda s: s.ask("usd-active", FilterOp.IN, ["x"]).result(),
     ),
