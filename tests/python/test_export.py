@@ -369,6 +369,7 @@ def test_applied_schemas_by_rule_and_as_recorded(stage: ovstage.Stage, tmp_path:
         stage, file, ordinal=2, api_schema_rules=[rule], source_api_schema_policy=recorded
     )
     assert (report["api_schemas_applied"], report["api_schemas_skipped"]) == (3, 1)
+    assert list(map(str, report.skipped)) == ["/A.apiSchemas: USD knows no schema 'SomebodysAPI' to apply"]
     scene = Usd.Stage.Open(str(file))
     prim = scene.GetPrimAtPath("/A")
     assert prim.GetAppliedSchemas() == ["PhysicsDriveAPI:angular", "PhysicsCollisionAPI", "PhysicsMassAPI"]

@@ -19,6 +19,7 @@ from ovstage.population.export.destination import (
 )
 from ovstage.population.export.file import export_to_usd_file, export_to_usd_file_async
 from ovstage.population.export.operation import DestinationCreateOperation, DestinationOperation, ExportOperation
+from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import ExportDestinationMode, ExportProjection, SourceApiSchemaPolicy
 from ovstage.population.export.typed import (
     export_typed_hierarchy_to_usd_file,
@@ -27,6 +28,7 @@ from ovstage.population.export.typed import (
 from ovstage.population.requirements import available as export_available
 
 __all__ = [
+    "ExportReport",
     "DestinationCreateOperation",
     "DestinationOperation",
     "ExportDestination",

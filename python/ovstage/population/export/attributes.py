@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,6 +11,7 @@ from pxr import Sdf  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode
+from ovstage.population.export.assets import loose
 from ovstage.population.export.draft import Draft, failure
 from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import (
@@ -18,27 +20,28 @@ from ovstage.population.export.rules import (
     LayerMode,
     NameMatch,
     RuleFlag,
-    TransformPolicy,
 )
 from ovstage.population.export.selection import definition, leaves_open
-from ovstage.population.export.transforms import author_matrix, author_operations
+from ovstage.population.export.transforms import RESETS, XFORM, author_transforms, passed_over, with_transform
 from ovstage.population.export.types import inferred, usd_values
 
 __all__ = ["author_attributes"]
 
-_XFORM = "omni:xform"
-_RESETS = "omni:resetXformStack"
 _DERIVED = "omni:fabric:"
 _METADATA = "usd-metadata:"
 _CONNECT = ".connect"
 _EDGES = (AttributeSemantic.RELATIONSHIP_PATH_ID, AttributeSemantic.CONNECTION_PATH_ID)
-_IDENTITY = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+_LOOSE = "a relative path that leads to no file from here; the stage knows none for it"
+_UNDECLARED = "no type or schema of the prim declares it: name its namespace, or it with an attribute rule"
 
 
 def author_attributes(draft: Draft) -> None:
     """Write attributes by rules: transforms first, whose operations must not be contradicted, and patterns last."""
     for rule in sorted(draft.options.attribute_rules, key=_rank):
-        written = sum(_column(draft, rows, rule) for name in _named(draft, rule) for rows in draft.selected.rows(name))
+        names = _named(draft, rule)
+        written = sum(_column(draft, rows, rule) for name in names for rows in draft.selected.rows(name))
+        if XFORM not in names and fnmatchcase(XFORM, rule.source_attribute_name):
+            passed_over(draft, rule)
         if rule.has(RuleFlag.REQUIRED) and not written:
             raise failure(
                 ErrorCode.NOT_FOUND,
@@ -49,7 +52,7 @@ def author_attributes(draft: Draft) -> None:
 
 
 def _rank(rule: AttributeRule) -> tuple[bool, bool]:
-    return rule.source_attribute_name != _XFORM, rule.source_attribute_name_match == NameMatch.GLOB
+    return rule.source_attribute_name != XFORM, rule.source_attribute_name_match == NameMatch.GLOB
 
 
 @dataclass(frozen=True)
@@ -75,43 +78,50 @@ def _named(draft: Draft, rule: AttributeRule) -> list[str]:
 
 def _column(draft: Draft, rows: Rows, rule: AttributeRule) -> int:
     """Write the values of a column for the prims that a rule means; returns how many."""
-    if not draft.wanted_property(rows.name, False) or rows.semantic in _EDGES:
+    if not draft.wanted_property(rows.name, False):
         return 0
     places = [
         (at, draft.prims[row])
         for at, row in enumerate(rows.prims)
-        if row in draft.prims and _meant(draft.prims[row], rule)
+        if row in draft.prims and rule.means(draft.prims[row])
     ]
+    if rows.semantic in _EDGES:
+        _left_out(draft, rows, places, "paths are no value: name it with a property rule")
+        return 0
     name = rule.destination_attribute_name or rows.name
-    if name == _XFORM:
-        return _transforms(draft, rows, places, required=rule.has(RuleFlag.REQUIRED))
-    if rows.name in (_RESETS, "xformOpOrder") or rows.name.startswith("xformOp:"):
+    if name == XFORM:
+        return author_transforms(draft, rows, places, required=rule.has(RuleFlag.REQUIRED))
+    if rows.name in (RESETS, "xformOpOrder") or rows.name.startswith("xformOp:"):
         places = [(at, prim) for at, prim in places if prim.path not in draft.transformed]
     return _values(draft, rows, places, rule, name)
 
 
 def _declared_attributes(draft: Draft) -> None:
     """Write what the type and the recorded schemas of a prim declare, unless a rule has written it."""
-    for rows in draft.selected.rows(_XFORM):
+    for rows in draft.selected.rows(XFORM):
         places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
-        _transforms(draft, rows, [(at, prim) for at, prim in places if _is_xformable(prim)], identities=False)
+        author_transforms(draft, rows, with_transform(draft, places), identities=False)
     silent = AttributeRule(flags=RuleFlag.INFER_CUSTOM_TYPE)  # for names that a type leaves open
     spelled_out = {path for path, name in draft.written if name.startswith("xformOp:")}
     for name in list(draft.selected.names):
         if _reserved(name) or not draft.wanted_property(name, False):
             continue
         for rows in draft.selected.rows(name):
-            places = []
+            declared: list[tuple[int, Prim]] = []
+            others: list[tuple[int, Prim]] = []
             for at, row in enumerate(rows.prims):
                 prim = draft.prims.get(row)
                 if prim is None:
                     continue
                 if name == "xformOpOrder" and (prim.path in draft.transformed or prim.path not in spelled_out):
                     continue  # its operations are others, or not there at all
-                declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
-                if declared or leaves_open(prim.usd_type, name):
-                    places.append((at, prim))
-            _values(draft, rows, places, silent, name)
+                if _declares(prim, name):
+                    declared.append((at, prim))
+                elif not name.startswith("xformOp:"):  # those of omni:xform say the same
+                    others.append((at, prim))
+            _values(draft, rows, declared, silent, name)
+            if rows.semantic not in _EDGES:
+                _left_out(draft, rows, others, _UNDECLARED)
 
 
 def _values(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], rule: AttributeRule, name: str) -> int:
@@ -129,13 +139,20 @@ def _values(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], rule: Attr
     written = 0
     for target, group in targets.items():
         kind = Sdf.ValueTypeNames.Find(target.type)
-        values = usd_values(rows, kind, draft.held.texts) if kind else None
+        values = usd_values(rows, kind, draft.held.texts, draft.anchored) if kind else None
         if values is None:
-            _unsupported(draft, rows, len(group), target, rule)
+            _unsupported(draft, rows, group, target, rule)
             continue
+        unreadable = [(at, prim) for at, prim in group if values[at] is None]
+        draft.report["attributes_unsupported"] += len(unreadable)
+        _left_out(draft, rows, unreadable, "the bytes of the text are no UTF-8")
         for at, prim in group:
-            _write(draft, prim, target, kind, values[at])
-        written += len(group)
+            if values[at] is not None:
+                _write(draft, prim, target, kind, values[at])
+        written += len(group) - len(unreadable)
+        if kind.scalarType == Sdf.ValueTypeNames.Asset:
+            astray = [prim.path for at, prim in group if _is_loose(values[at], rows.is_array, draft.folder)]
+            draft.report.warn(name, astray, _LOOSE)
     draft.report["attributes_exported"] += written
     draft.report["prims_exported"] += written
     return written
@@ -177,65 +194,27 @@ def _write(draft: Draft, prim: Prim, target: Target, kind: Sdf.ValueTypeName, va
     draft.written.add((prim.path, target.name))
 
 
-def _unsupported(draft: Draft, rows: Rows, count: int, target: Target, rule: AttributeRule) -> None:
+def _unsupported(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], target: Target, rule: AttributeRule) -> None:
     """Count what has no USD form, or fail where a rule insists on it."""
-    draft.report["attributes_unsupported"] += count
+    draft.report["attributes_unsupported"] += len(places)
+    element, lanes = rows.schema
+    stored = f"{'arrays of ' if rows.is_array else ''}{element}{f'x{lanes}' if lanes > 1 else ''}"
+    as_what = f"as {target.type!r}" if target.type else "without a type: give usd_type_name or INFER_CUSTOM_TYPE"
     if rule.has(RuleFlag.REQUIRED):
-        element, lanes = rows.schema
-        stored = f"{'arrays of ' if rows.is_array else ''}{element}{f'x{lanes}' if lanes > 1 else ''}"
-        as_what = f"as {target.type!r}" if target.type else "without a type: give usd_type_name or INFER_CUSTOM_TYPE"
         raise failure(
             ErrorCode.OP_FAILED, f"the required attribute {rows.name!r}, {stored}, cannot be written {as_what}"
         )
+    _left_out(draft, rows, places, f"{stored} cannot be written {as_what}")
 
 
-# --- transforms ---
+def _left_out(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], reason: str) -> None:
+    draft.report.leave_out(rows.name, [prim.path for _, prim in places], reason)
 
 
-def _transforms(
-    draft: Draft, rows: Rows, places: list[tuple[int, Prim]], required: bool = False, identities: bool = True
-) -> int:
-    """Write local matrices by the policy; returns how many. ``identities=False`` leaves out those that do nothing."""
-    policy = draft.options.transform_policy
-    if rows.schema != ("float64", 16) or rows.is_array:
-        raise failure(ErrorCode.OP_FAILED, f"{_XFORM} holds {rows.schema}, a transform is one 4x4 of float64")
-    draft.report["attributes_examined"] += len(places)
-    draft.report["transforms_examined"] += len(places)
-    if policy == TransformPolicy.NONE:
-        draft.report["attributes_skipped"] += len(places)
-        return 0
-    resets = _resets(draft)
-    matrices = rows.fixed()
-    written = 0
-    for at, prim in places:
-        matrix, reset = matrices[at].tolist(), prim.row in resets
-        if prim.path in draft.transformed or (not identities and not reset and matrix == _IDENTITY):
-            draft.report["attributes_skipped"] += 1
-            continue
-        if policy == TransformPolicy.USD_MATRIX_OP:
-            author_matrix(draft.spec(prim), matrix, reset)
-        elif not author_operations(draft.spec(prim), matrix, reset):
-            draft.report["attributes_unsupported"] += 1
-            if required:
-                raise failure(
-                    ErrorCode.OP_FAILED,
-                    f"the transform of {prim.path} has a shear, a zero scale or a projection: no translate, orient "
-                    f"and scale make it; use the transform policy USD_MATRIX_OP",
-                )
-            continue
-        draft.transformed.add(prim.path)
-        written += 1
-    for counter in ("attributes_exported", "transforms_exported", "prims_exported"):
-        draft.report[counter] += written
-    return written
-
-
-def _resets(draft: Draft) -> set[int]:
-    """The prims whose transform starts over from the world."""
-    found: set[int] = set()
-    for rows in draft.held.rows(_RESETS):
-        found.update(row for row, value in zip(rows.prims, rows.fixed()[:, 0].tolist(), strict=True) if value)
-    return found
+def _is_loose(value: Any, is_array: bool, folder: str) -> bool:
+    """Whether an asset path that was written leads to no file from there."""
+    paths = [each.path for each in (value if is_array else [value])]
+    return any(loose(path) and not (folder and os.path.exists(os.path.join(folder, path))) for path in paths)
 
 
 # --- which columns, which prims ---
@@ -244,17 +223,17 @@ def _resets(draft: Draft) -> set[int]:
 def _reserved(name: str) -> bool:
     """Whether a column is derived, or written in a way of its own, so that patterns pass over it."""
     return (
-        name in (_XFORM, _RESETS, "usd-prim-type", "usd-schemas")
+        name in (XFORM, RESETS, "usd-prim-type", "usd-schemas")
         or name.startswith((_DERIVED, _METADATA))
         or f":{_METADATA}" in name
         or name.endswith(_CONNECT)
     )
 
 
-def _meant(prim: Prim, rule: AttributeRule) -> bool:
-    schema = rule.required_schema_name
-    return rule.covers(prim.path) and (not schema or schema in (prim.type, prim.usd_type) or schema in prim.schemas)
-
-
-def _is_xformable(prim: Prim) -> bool:
-    return bool(definition(prim.usd_type, ()).GetAttributeDefinition("xformOpOrder"))
+def _declares(prim: Prim, name: str) -> bool:
+    """Whether a typed export writes an attribute: one that the prim's type and schemas declare or leave open, and all
+    of a prim without a type."""
+    if not prim.usd_type and not prim.schemas:
+        return True
+    declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
+    return bool(declared) or leaves_open(prim.usd_type, name)

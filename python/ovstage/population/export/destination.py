@@ -16,6 +16,7 @@ from ovstage.population.export.operation import (
     ExportOperation,
     named,
 )
+from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, takes_options
 from ovstage.population.export.storage import Storage, claim, free
 from ovstage.population.requirements import require
@@ -30,8 +31,6 @@ __all__ = [
     "export_to_destination",
     "export_to_destination_async",
 ]
-
-Report = dict[str, int]
 
 
 class ExportDestination:
@@ -92,7 +91,7 @@ class ExportDestination:
         return self._closed
 
     @takes_options
-    def export(self, ordinal: int, **options: Unpack[ExportOptions]) -> Report:
+    def export(self, ordinal: int, **options: Unpack[ExportOptions]) -> ExportReport:
         """Add to the layer; the options are those of ``export_to_usd_file``. A failure leaves the layer as it was."""
         return export_to_destination(self._stage, self, ordinal, **options)
 
@@ -187,11 +186,11 @@ def create_export_destination_async(
 @takes_options
 def export_to_destination(
     stage: Stage, destination: ExportDestination, ordinal: int, **options: Unpack[ExportOptions]
-) -> Report:
+) -> ExportReport:
     """Add to a destination of this stage what ``export_to_usd_file`` would write with the same options."""
     _require_own(stage, destination)
     judged = rules.options(ordinal, options)
-    report: Report = named("export_to_destination", lambda: destination._ready().write(stage, judged))
+    report: ExportReport = named("export_to_destination", lambda: destination._ready().write(stage, judged))
     return report
 
 

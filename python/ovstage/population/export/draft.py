@@ -7,48 +7,37 @@ from typing import Any
 from pxr import Sdf  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.export.assets import anchored
 from ovstage.population.export.holdings import Holdings, Prim
+from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import Options
 from ovstage.population.export.selection import prim_test, property_test
 from ovstage.population.source import is_prim_path
 
 __all__ = ["Draft", "failure", "placed"]
 
-COUNTERS = tuple(
-    f"{what}_{how}"
-    for what, ways in {
-        "prims": ("examined", "exported", "skipped"),
-        "attributes": ("examined", "exported", "skipped", "unsupported"),
-        "api_schemas": ("examined", "applied", "skipped"),
-        "custom_attributes": ("inferred",),
-        "unknown_metadata": ("preserved",),
-        "transforms": ("examined", "exported"),
-        "property_edges": ("examined", "exported", "skipped", "unsupported"),
-        "metadata": ("examined", "exported", "skipped", "unsupported"),
-        "source_states": ("unavailable",),
-    }.items()
-    for how in ways
-)
-"""What a report counts. ``prims_exported`` counts prims written for themselves and, once more, each value written."""
-
 
 class Draft:
     """The state that the parts of an export share."""
 
-    def __init__(self, layer: Sdf.Layer, held: Holdings, selected: Holdings, options: Options) -> None:
+    def __init__(self, layer: Sdf.Layer, folder: str, held: Holdings, selected: Holdings, options: Options) -> None:
         self.layer = layer
+        self.folder = folder
+        """Where the layer will be: what relative asset paths in it are relative to; empty where that is no folder."""
         self.held = held
         """All that the stage has: it answers what a prim is."""
         self.selected = selected
         """The values to write."""
         self.options = options
-        self.report = dict.fromkeys(COUNTERS, 0)
+        self.report = ExportReport()
         wanted = prim_test(options.prim_predicate)
         self.wanted_property = property_test(options.property_predicate)
         self.prims = {prim.row: prim for prim in held.prims if prim.path != "/" and wanted(prim)}
         self.by_path = {prim.path: prim for prim in held.prims}
         self.transformed: set[str] = set()
         """Paths whose transform operations come from ``omni:xform``."""
+        self.types: dict[str, str] = {}
+        """Types of prims to which the stage gives none, for what was written to them."""
         self.touched: dict[str, None] = {}
         """Paths that something was written to, in order."""
         self.written: set[tuple[str, str]] = set()
@@ -57,6 +46,10 @@ class Draft:
         """Columns and the types that nothing but their values suggested."""
         self.report["prims_examined"] = len(held.prims)
         self.report["prims_skipped"] = len(held.prims) - len(self.prims)
+
+    def anchored(self, authored: str, resolved: str) -> str:
+        """An asset path as the layer needs it."""
+        return anchored(authored, resolved, self.folder)
 
     def spec(self, prim: Prim) -> Sdf.PrimSpec:
         """What the layer has for a prim, made if need be."""

@@ -19,6 +19,8 @@ __all__ = ["author_edges"]
 
 _CONNECT = ".connect"
 _BINDING = "material:binding"
+_NO_TYPE = "nothing tells the type of the attribute to connect: give usd_type_name"
+_UNDECLARED = "no type or schema of the prim declares it: name it with a property rule"
 # What a material offers to one renderer; UsdShadeMaterial makes it a token, like those to all renderers.
 _TERMINAL = re.compile(r"outputs:.+:(surface|displacement|volume)")
 
@@ -51,19 +53,27 @@ def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
     role = AttributeSemantic.CONNECTION_PATH_ID if connection else AttributeSemantic.RELATIONSHIP_PATH_ID
     places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
     if rule is None:
-        places = [(at, prim) for at, prim in places if _declares_relationship(draft, prim, name)]
+        declared = [(at, prim) for at, prim in places if _declares_relationship(draft, prim, name)]
+        others = {prim.path for _, prim in places} - {prim.path for _, prim in declared}
+        draft.report.leave_out(rows.name, sorted(others), _UNDECLARED)
+        places = declared
     else:
         places = [(at, prim) for at, prim in places if rule.covers(prim.path)]
         name = rule.destination_property_name or name
     draft.report["property_edges_examined"] += len(places)
     if rows.semantic != role or not rows.is_array:
         draft.report["property_edges_unsupported"] += len(places)
+        kind = "connection" if connection else "relationship"
+        draft.report.leave_out(rows.name, [prim.path for _, prim in places], f"holds no paths of a {kind}")
         return 0
     targets = _targets(draft, rows, connection)
     written = 0
     for at, prim in places:
         if rule is not None and connection:
-            written += _connect(draft, prim, name, rule.usd_type_name, targets[at])
+            connected = _connect(draft, prim, name, rule.usd_type_name, targets[at])
+            written += connected
+            if not connected:
+                draft.report.leave_out(rows.name, [prim.path], _NO_TYPE)
         else:
             written += _relate(draft, prim, name, targets[at])
             if rule is not None and rule.property_kind == PropertyKind.MATERIAL_BINDING:
@@ -141,7 +151,10 @@ def _declared_connections(draft: Draft) -> None:
     types = _types(draft, links)
     written = 0
     for link in links:
-        written += _connect(draft, link.prim, link.name, types.get(link.ends[0], ""), link.targets)
+        connected = _connect(draft, link.prim, link.name, types.get(link.ends[0], ""), link.targets)
+        written += connected
+        if not connected:
+            draft.report.leave_out(link.name + _CONNECT, [link.prim.path], _NO_TYPE)
         for target in link.targets:
             _reach(draft, target, types.get(target, ""))
     draft.report["property_edges_examined"] += len(links)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from ovstage import guard
 from ovstage.population.export import rules
 from ovstage.population.export.operation import ExportOperation, named
+from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, Options, takes_options
 from ovstage.population.export.storage import Storage, claim, free
 from ovstage.population.requirements import require
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["export_to_usd_file", "export_to_usd_file_async"]
 
-Report = dict[str, int]
-
 
 @takes_options
 def export_to_usd_file(
     stage: Stage, identifier: str | os.PathLike[str], ordinal: int, **options: Unpack[ExportOptions]
-) -> Report:
+) -> ExportReport:
     """Write what the stage holds at its write floor, which ``ordinal`` must be, into a USD file, replacing an old one.
 
     ``attribute_rules`` say which columns to write and how: a plain string is a name; a dict has the keys ``path``,
@@ -40,7 +39,7 @@ def export_to_usd_file(
     """
     judged = rules.options(ordinal, options)
     guard.stage(stage)
-    report: Report = named("export_to_usd_file", _one_shot(stage, str(identifier), judged))
+    report: ExportReport = named("export_to_usd_file", _one_shot(stage, str(identifier), judged))
     return report
 
 
@@ -54,14 +53,14 @@ def export_to_usd_file_async(
     return ExportOperation(stage, name="export_to_usd_file", work=_one_shot(stage, str(identifier), judged))
 
 
-def _one_shot(stage: Stage, identifier: str, options: Options) -> Callable[[], Report]:
-    def work() -> Report:
+def _one_shot(stage: Stage, identifier: str, options: Options) -> Callable[[], ExportReport]:
+    def work() -> ExportReport:
         require("an export")
         owner = object()
         claim(identifier, owner)
         try:
             storage = Storage(identifier, ExportDestinationMode.EMPTY)
-            report: Report = storage.write(stage, options)
+            report: ExportReport = storage.write(stage, options)
             storage.save()
             return report
         finally:

@@ -8,13 +8,14 @@ from pxr import Sdf, Tf  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.export.draft import Draft, placed
-from ovstage.population.export.holdings import Holdings, Prim, Rows
-from ovstage.population.export.rules import MetadataKind, MetadataRule, RuleFlag
+from ovstage.population.export.holdings import Prim, Rows
+from ovstage.population.export.rules import ExportProjection, MetadataKind, MetadataRule, RuleFlag
 from ovstage.population.export.types import inferred, usd_values
 
 __all__ = ["author_metadata"]
 
 _PREFIX = "usd-metadata:"
+_SCHEMAS = "usd-metadata:apiSchemas"  # are applied
 _DICTIONARIES = {"customData", "assetInfo", "customLayerData"}
 
 
@@ -26,7 +27,7 @@ def author_metadata(draft: Draft) -> None:
         on_layer = rule.metadata_kind in (MetadataKind.LAYER_CUSTOM_DATA, MetadataKind.LAYER_STANDARD)
         written = examined = 0
         for rows in held.rows(_PREFIX + source):
-            values = _values(rows, held)
+            values = _values(draft, rows)
             for at, row in enumerate(rows.prims):
                 prim = held.by_row(row)
                 if prim is None or not (
@@ -34,11 +35,16 @@ def author_metadata(draft: Draft) -> None:
                 ):
                     continue
                 examined += 1
-                if values is None:
-                    continue
                 name = (rule.destination_metadata_name or source).removeprefix(_PREFIX)
                 spec = layer.pseudoRoot if on_layer else draft.spec(prim)
-                written += _author(spec, layer, rule.metadata_kind, name, values[at])
+                if (
+                    values is not None
+                    and values[at] is not None
+                    and _author(spec, layer, rule.metadata_kind, name, values[at])
+                ):
+                    written += 1
+                else:
+                    report.leave_out(rows.name, [prim.path], f"USD takes no such value as {name!r}")
         report["metadata_examined"] += examined
         report["metadata_exported"] += written
         report["metadata_unsupported"] += examined - written
@@ -46,23 +52,35 @@ def author_metadata(draft: Draft) -> None:
             report["metadata_skipped"] += 1
         if rule.has(RuleFlag.REQUIRED) and not written:
             raise OvstageError(ErrorCode.NOT_FOUND, f"the required metadata rule for {source!r} wrote nothing")
+    if draft.options.projection == ExportProjection.SCHEMA_DECLARED:
+        _name_others(draft)
+
+
+def _name_others(draft: Draft) -> None:
+    """Name the metadata that a typed export leaves out, since no rule names it."""
+    named = {_PREFIX + rule.source_metadata_name.removeprefix(_PREFIX) for rule in draft.options.metadata_rules}
+    for column in draft.selected.names:
+        if column.startswith(_PREFIX) and column not in named | {_SCHEMAS}:
+            for rows in draft.selected.rows(column):
+                paths = [draft.prims[row].path for row in rows.prims if row in draft.prims]
+                draft.report.leave_out(column, paths, "name it with a metadata rule")
 
 
 def _of_layer(prim: Prim, rule: MetadataRule) -> bool:
     return rule.covers(prim.path) if rule.path else prim.path == "/"
 
 
-def _values(rows: Rows, held: Holdings) -> list[Any] | None:
+def _values(draft: Draft, rows: Rows) -> list[Any] | None:
     """Metadata as USD values. Numbers of 64 bits that nobody gave a type are hardly ever meant as numbers here: those
     that the dictionary knows are taken for texts."""
     kind = inferred(rows)
     if not rows.type_name and kind in (Sdf.ValueTypeNames.UInt64, Sdf.ValueTypeNames.UInt64Array):
         kind = Sdf.ValueTypeNames.StringArray if rows.is_array else Sdf.ValueTypeNames.String
         try:
-            return usd_values(rows, kind, held.texts)
+            return usd_values(rows, kind, draft.held.texts, draft.anchored)
         except Exception:  # not a token id after all
             kind = inferred(rows)
-    return usd_values(rows, kind, held.texts) if kind else None
+    return usd_values(rows, kind, draft.held.texts, draft.anchored) if kind else None
 
 
 def _author(spec: Any, layer: Sdf.Layer, kind: MetadataKind, name: str, value: Any) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pxr import Sdf  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode
@@ -10,7 +12,7 @@ from ovstage.population.export.holdings import Prim
 from ovstage.population.export.rules import ExportProjection, LayerMode, PrimRule, RuleFlag
 from ovstage.population.export.selection import is_type
 
-__all__ = ["author_prims"]
+__all__ = ["author_default_prim", "author_prims"]
 
 
 def author_prims(draft: Draft) -> None:
@@ -33,6 +35,19 @@ def author_prims(draft: Draft) -> None:
             _define(draft, path, own)
 
 
+def author_default_prim(draft: Draft) -> None:
+    """Let a typed export of a subtree say what a reference to it means, unless the layer says so already."""
+    options = draft.options
+    if options.projection != ExportProjection.SCHEMA_DECLARED or options.layer_mode != LayerMode.DEF:
+        return
+    paths = [Sdf.Path(prim.path) for prim in draft.prims.values()]
+    if not paths or draft.layer.HasDefaultPrim():
+        return
+    root = reduce(Sdf.Path.GetCommonPrefix, paths)
+    if root in paths:
+        draft.layer.defaultPrim = str(root).removeprefix("/")
+
+
 def _typed(draft: Draft, prim: Prim, rule: PrimRule) -> str:
     """The type that a rule gives a prim; one that USD lacks may go into its custom data instead."""
     name = rule.usd_type_name or prim.usd_type
@@ -50,7 +65,7 @@ def _define(draft: Draft, path: str, types: dict[str, str]) -> None:
         if spec.specifier != Sdf.SpecifierDef:
             known = draft.by_path.get(str(each))
             spec.specifier = Sdf.SpecifierDef
-            name = types.get(str(each), known.usd_type if known else "")
+            name = types.get(str(each)) or draft.types.get(str(each)) or (known.usd_type if known else "")
             if name and not Sdf.Path.IsValidIdentifier(name):
                 raise failure(
                     ErrorCode.INVALID_ARGUMENT,

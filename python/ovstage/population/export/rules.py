@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from fnmatch import fnmatchcase
 from inspect import Parameter, signature
-from typing import Any, TypedDict, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, get_type_hints
 
 from ovstage import guard
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.predicates import PrimPredicate, PropertyPredicate
+
+if TYPE_CHECKING:
+    from ovstage.population.export.holdings import Prim
 
 __all__ = [
     "ApiSchemaRule",
@@ -171,6 +175,18 @@ class AttributeRule(Rule):
     destination_attribute_name: str = ""
     usd_type_name: str = ""
     required_schema_name: str = ""
+
+    def means(self, prim: Prim) -> bool:
+        """Whether the rule is about that prim, its type and its schemas included."""
+        schema = self.required_schema_name
+        return self.covers(prim.path) and (not schema or schema in (prim.type, prim.usd_type) or schema in prim.schemas)
+
+    def keeps(self, name: str) -> bool:
+        """Whether the rule writes that column, under its own name."""
+        pattern = self.source_attribute_name
+        as_pattern = self.source_attribute_name_match == NameMatch.GLOB
+        named = fnmatchcase(name, pattern) if as_pattern else name == pattern
+        return named and self.destination_attribute_name in ("", name)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ def _apply_known(draft: Draft, prim: Prim, names: list[str], required: bool) -> 
         draft.report["unknown_metadata_preserved"] += len(unknown)
     else:
         draft.report["api_schemas_skipped"] += len(unknown)
+        for name in unknown:
+            draft.report.leave_out("apiSchemas", [prim.path], f"USD knows no schema {name!r} to apply")
 
 
 def apply(draft: Draft, prim: Prim, names: list[str]) -> int:

@@ -15,6 +15,7 @@ from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.export.rules import ExportDestinationMode, Options
 
 if TYPE_CHECKING:
+    from ovstage.population.export.report import ExportReport
     from ovstage.stage import Stage
 
 __all__ = ["Storage", "claim", "free"]
@@ -33,6 +34,7 @@ def canonical(identifier: str) -> str:
 
 def claim(identifier: str, owner: object) -> None:
     """Reserve an identifier; ``OvstageError`` when somebody writes there or its format is not USD."""
+    _require_text(identifier)
     guard.path(identifier, "identifier")
     if not identifier.lower().endswith(_FORMATS):
         raise OvstageError(
@@ -44,6 +46,17 @@ def claim(identifier: str, owner: object) -> None:
             ErrorCode.OP_FAILED,
             f"another export writes to {identifier!r}: close its ExportDestination first",
         )
+
+
+def _require_text(identifier: str) -> None:
+    """USD's names of files are UTF-8; Python's may stand for any bytes."""
+    try:
+        identifier.encode()
+    except UnicodeEncodeError:
+        raise OvstageError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"identifier {os.fsencode(identifier)!r} is no UTF-8, which USD needs: rename the folder or the file",
+        ) from None
 
 
 def free(identifier: str, owner: object) -> None:
@@ -69,7 +82,7 @@ class Storage:
         # A private copy: the caller may have the file itself open.
         self._layer = _told(lambda: Sdf.Layer.OpenAsAnonymous(identifier), f"cannot open {identifier!r}")
 
-    def write(self, stage: Stage, options: Options) -> dict[str, int]:
+    def write(self, stage: Stage, options: Options) -> ExportReport:
         """Add to the layer what the options ask for."""
         from pxr import Sdf
 
@@ -81,11 +94,14 @@ class Storage:
         held, selected = hold(stage, options.ordinal, options.since_ordinal if changed else None)
         scratch = Sdf.Layer.CreateAnonymous("export.usda")
         scratch.TransferContent(self._layer)
-        report: dict[str, int] = _told(
-            lambda: author(scratch, held, selected, options), "USD refused what was to be written"
+        report: ExportReport = _told(
+            lambda: author(scratch, self._folder(), held, selected, options), "USD refused what was to be written"
         )
         self._layer = scratch
         return report
+
+    def _folder(self) -> str:
+        return "" if _URI.match(self.identifier) else os.path.dirname(os.path.realpath(self.identifier))
 
     def save(self) -> None:
         """Replace what is stored under the identifier. A file is written whole before it takes the place of the old."""
@@ -116,6 +132,9 @@ def _told(work: Callable[[], Any], what: str) -> Any:
     except Tf.ErrorException as error:
         reasons = "; ".join(" ".join(each.commentary.split()) for each in error.args)
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reasons}") from None
+    except UnicodeDecodeError as error:
+        text = f"{what}: USD has a text there that is no UTF-8, {error.object!r}"
+        raise OvstageError(ErrorCode.OP_FAILED, text) from None
     if done is None or done is False:
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: USD gave no reason")
     return done

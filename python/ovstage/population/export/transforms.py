@@ -1,77 +1,157 @@
-"""Write a local matrix as the transform operations of a prim."""
+"""Write local matrices as the transforms of prims."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pxr import Gf, Sdf, Vt  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Usd, UsdGeom  # type: ignore # usd-core has no stubs
 
-__all__ = ["author_matrix", "author_operations"]
+from ovstage.errors import ErrorCode
+from ovstage.population.export.draft import Draft, failure
+from ovstage.population.export.holdings import Prim, Rows
+from ovstage.population.export.rules import AttributeRule, TransformPolicy
+from ovstage.population.export.selection import definition
+from ovstage.population.export.types import inferred, usd_values
+from ovstage.population.export.xform_ops import author_matrix, author_operations, same_matrix
 
-_PRECISION = 1e-6
-"""How far the operations may be from the matrix, in terms of its largest scale: what a solver in single precision
-leaves of orthogonality. A shear is far beyond it."""
+__all__ = ["RESETS", "XFORM", "author_transforms", "passed_over", "with_transform"]
 
-
-def author_operations(spec: Sdf.PrimSpec, matrix: Sequence[float], resets: bool) -> bool:
-    """Write translate, orient and scale; ``False``, and nothing written, when they cannot express the matrix."""
-    found = _decomposed(np.asarray(matrix, np.float64).reshape(4, 4))
-    if found is None:
-        return False
-    translation, rotation, scales = found
-    operations: list[tuple[str, Sdf.ValueTypeName, Any]] = [
-        ("xformOp:translate", Sdf.ValueTypeNames.Double3, Gf.Vec3d(*translation))
-    ]
-    if rotation != Gf.Quatd(1.0):
-        operations.append(("xformOp:orient", Sdf.ValueTypeNames.Quatd, rotation))
-    if any(scale != 1.0 for scale in scales):
-        operations.append(("xformOp:scale", Sdf.ValueTypeNames.Double3, Gf.Vec3d(*scales)))
-    _write(spec, operations, resets)
-    return True
+XFORM = "omni:xform"
+RESETS = "omni:resetXformStack"
+_ORDER = "xformOpOrder"
+_SHEARED = "has a shear or a projection: no translate, orient and scale make it; use the transform policy USD_MATRIX_OP"
+_IDENTITY = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
 
 
-def author_matrix(spec: Sdf.PrimSpec, matrix: Sequence[float], resets: bool) -> None:
-    """Write the matrix as it is."""
-    _write(spec, [("xformOp:transform", Sdf.ValueTypeNames.Matrix4d, Gf.Matrix4d(*matrix))], resets)
+def author_transforms(
+    draft: Draft, rows: Rows, places: list[tuple[int, Prim]], required: bool = False, identities: bool = True
+) -> int:
+    """Write local matrices by the policy; returns how many. ``identities=False`` leaves out those that do nothing."""
+    policy = draft.options.transform_policy
+    if rows.schema != ("float64", 16) or rows.is_array:
+        raise failure(ErrorCode.OP_FAILED, f"{XFORM} holds {rows.schema}, a transform is one 4x4 of float64")
+    draft.report["attributes_examined"] += len(places)
+    draft.report["transforms_examined"] += len(places)
+    if policy == TransformPolicy.NONE:
+        draft.report["attributes_skipped"] += len(places)
+        return 0
+    resets = _resets(draft)
+    matrices = rows.fixed()
+    spelled_out = _spelled_out(draft, places, matrices, resets) if policy == TransformPolicy.USD_XFORM_OP else set()
+    draft.report["transforms_exported"] += len(spelled_out)
+    draft.written.update((path, XFORM) for path in spelled_out)
+    written = 0
+    for at, prim in places:
+        matrix, reset = matrices[at].tolist(), prim.row in resets
+        idle = not identities and not reset and matrix == _IDENTITY
+        if idle or prim.path in spelled_out or prim.path in draft.transformed:
+            draft.report["attributes_skipped"] += 1
+            continue
+        if policy == TransformPolicy.USD_MATRIX_OP:
+            author_matrix(draft.spec(prim), matrix, reset)
+        elif not author_operations(draft.spec(prim), matrix, reset):
+            draft.report["attributes_unsupported"] += 1
+            if required:
+                raise failure(ErrorCode.OP_FAILED, f"the transform of {prim.path} {_SHEARED}")
+            draft.report.leave_out(XFORM, [prim.path], _SHEARED)
+            continue
+        draft.transformed.add(prim.path)
+        draft.written.add((prim.path, XFORM))
+        if not prim.usd_type:
+            draft.types[prim.path] = "Xform"  # USD moves nothing that has no type
+        written += 1
+    for counter in ("attributes_exported", "transforms_exported", "prims_exported"):
+        draft.report[counter] += written
+    return written
 
 
-def _decomposed(matrix: np.ndarray[Any, Any]) -> tuple[list[float], Gf.Quatd, list[float]] | None:
-    """Row vectors: the linear part is scale times rotation, the last row the translation."""
-    linear = matrix[:3, :3]
-    scales = np.linalg.norm(linear, axis=1)
-    if not np.isfinite(matrix).all() or (scales == 0).any() or (matrix[:, 3] != (0, 0, 0, 1)).any():
-        return None
-    if np.linalg.det(linear) < 0:
-        scales[2] = -scales[2]
-    # Norms of exact scales come out a bit off: a scale that is one but for rounding is one.
-    scales = np.where(np.isclose(np.abs(scales), 1.0, rtol=0, atol=1e-15), np.sign(scales), scales)
-    axes = linear / scales[:, None]
-    rotation = Gf.Matrix4d(*np.block([[axes, np.zeros((3, 1))], [np.zeros(3), np.ones(1)]]).ravel().tolist())
-    quaternion = rotation.ExtractRotationQuat().GetNormalized()
-    if np.array_equal(axes, np.eye(3)):
-        quaternion = Gf.Quatd(1.0)
-    turned = np.array(Gf.Matrix3d(quaternion)) * scales[:, None]
-    if np.abs(turned - linear).max() > _PRECISION * np.abs(scales).max():
-        return None
-    return matrix[3, :3].tolist(), quaternion, scales.tolist()
+def _resets(draft: Draft) -> set[int]:
+    """The prims whose transform starts over from the world."""
+    found: set[int] = set()
+    for rows in draft.held.rows(RESETS):
+        found.update(row for row, value in zip(rows.prims, rows.fixed()[:, 0].tolist(), strict=True) if value)
+    return found
 
 
-def _write(spec: Sdf.PrimSpec, operations: list[tuple[str, Sdf.ValueTypeName, Any]], resets: bool) -> None:
-    for name, kind, value in operations:
-        _attribute(spec, name, kind, Sdf.VariabilityVarying).default = value
-    order = (["!resetXformStack!"] if resets else []) + [name for name, _, _ in operations]
-    _attribute(spec, "xformOpOrder", Sdf.ValueTypeNames.TokenArray, Sdf.VariabilityUniform).default = Vt.TokenArray(
-        order
-    )
+# --- operations that the stage has in columns of their own ---
 
 
-def _attribute(
-    spec: Sdf.PrimSpec, name: str, kind: Sdf.ValueTypeName, variability: Sdf.Variability
-) -> Sdf.AttributeSpec:
-    found = spec.attributes.get(name)
-    if found is not None and found.typeName != kind:
-        spec.RemoveProperty(found)
-        found = None
-    return found or Sdf.AttributeSpec(spec, name, kind, variability)
+def _spelled_out(
+    draft: Draft, places: list[tuple[int, Prim]], matrices: np.ndarray[Any, Any], resets: set[int]
+) -> set[str]:
+    """The paths of prims whose own operations other rules write, and whose matrix these operations make.
+
+    They are written as they are. Those of the other prims belong to an earlier matrix, and give way to the matrix.
+    """
+    if not any(rule.keeps(_ORDER) for rule in draft.options.attribute_rules):
+        return set()
+    columns = _Columns(draft)
+    layer = Sdf.Layer.CreateAnonymous("operations.usda")
+    found = []
+    for at, prim in places:
+        operations = _operations(draft, columns, prim)
+        if operations:
+            spec = Sdf.CreatePrimInLayer(layer, f"/P{at}")
+            spec.specifier, spec.typeName = Sdf.SpecifierDef, "Xform"
+            for name, (kind, value) in operations.items():
+                Sdf.AttributeSpec(spec, name, kind).default = value
+            found.append((at, prim))
+    stage = Usd.Stage.Open(layer)
+    return {
+        prim.path
+        for at, prim in found
+        if same_matrix(UsdGeom.Xformable(stage.GetPrimAtPath(f"/P{at}")), matrices[at], prim.row in resets)
+    }
+
+
+class _Columns(dict[str, dict[int, tuple[Sdf.ValueTypeName, Any]]]):
+    """Columns by name: a type and a value for the row of each prim that has one."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    def __missing__(self, name: str) -> dict[int, tuple[Sdf.ValueTypeName, Any]]:
+        found = self.setdefault(name, {})
+        for rows in self._draft.selected.rows(name):
+            kind = inferred(rows)
+            values = usd_values(rows, kind, self._draft.held.texts, self._draft.anchored) if kind else None
+            if values is not None:
+                found.update({row: (kind, value) for row, value in zip(rows.prims, values, strict=True)})
+        return found
+
+
+def _operations(draft: Draft, columns: _Columns, prim: Prim) -> dict[str, tuple[Sdf.ValueTypeName, Any]]:
+    """The order of a prim's operations and the operations, by name; nothing unless rules write them all."""
+    _, order = columns[_ORDER].get(prim.row, (None, ()))
+    names = [name.removeprefix("!invert!") for name in order if name != "!resetXformStack!"]
+    rules = [rule for rule in draft.options.attribute_rules if rule.means(prim)]
+    for name in (_ORDER, *names):
+        if prim.row not in columns[name] or not any(rule.keeps(name) for rule in rules):
+            return {}
+    return {name: columns[name][prim.row] for name in (_ORDER, *names)} if names else {}
+
+
+# --- which prims ---
+
+
+def with_transform(draft: Draft, places: list[tuple[int, Prim]]) -> list[tuple[int, Prim]]:
+    """Those of the prims that USD lets have a transform, or that have no type yet."""
+    able, unable = [], []
+    for at, prim in places:
+        if not prim.usd_type or definition(prim.usd_type, ()).GetAttributeDefinition(_ORDER):
+            able.append((at, prim))
+        else:
+            unable.append(prim.path)
+    draft.report.leave_out(XFORM, unable, "the type of the prim has no transform in USD")
+    return able
+
+
+def passed_over(draft: Draft, rule: AttributeRule) -> None:
+    """Name the matrices that a pattern seems to mean, where the operations that it wrote do not make them."""
+    for rows in draft.selected.rows(XFORM):
+        places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+        places = [(at, prim) for at, prim in places if rule.means(prim)]
+        same = _spelled_out(draft, places, rows.fixed(), _resets(draft))
+        paths = [prim.path for _, prim in places if prim.path not in same]
+        draft.report.leave_out(XFORM, paths, "a pattern does not mean local matrices: add the rule 'omni:xform'")

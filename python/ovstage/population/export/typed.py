@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ovstage import guard
 from ovstage.population.export.operation import ExportOperation
+from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import (
     ExportOptions,
     ExportProjection,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["export_typed_hierarchy_to_usd_file", "export_typed_hierarchy_to_usd_file_async"]
 
-Report = dict[str, int]
-
 _UNITS = ("metersPerUnit", "upAxis", "kilogramsPerUnit", "timeCodesPerSecond")
 
 
@@ -42,7 +41,7 @@ def export_typed_hierarchy_to_usd_file(
     include_custom_namespaces: Sequence[str] | None = None,
     transform_policy: TransformPolicy | int = TransformPolicy.USD_XFORM_OP,
     unknown_metadata_policy: UnknownMetadataPolicy | int = UnknownMetadataPolicy.DROP,
-) -> Report:
+) -> ExportReport:
     """Define the prims at and below ``root_path`` with their types, recorded schemas, and what these declare.
 
     Custom attributes are left out, but for those in ``include_custom_namespaces``, a list of prefixes such as
@@ -60,7 +59,7 @@ def export_typed_hierarchy_to_usd_file(
         transform_policy=transform_policy,
         unknown_metadata_policy=unknown_metadata_policy,
     )
-    done: Report = population.export_to_usd_file(stage, identifier, ordinal, **judged)
+    done: ExportReport = population.export_to_usd_file(stage, identifier, ordinal, **judged)
     return done
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["inferred", "usd_values"]
 
 Texts = Callable[[Sequence[int]], list[str]]
+Anchor = Callable[[str, str], str]
+"""From an asset path as it was authored, and the file that it led to, to the path to write."""
 
 _NUMBERS = {
     "bool": "bool",
@@ -80,17 +82,20 @@ def _scalar(element: str, lanes: int, role: AttributeSemantic) -> str:
     return f"{number}{lanes}" if lanes <= 4 and number in ("int", "half", "float", "double") else ""
 
 
-def usd_values(rows: Rows, kind: Sdf.ValueTypeName, texts: Texts) -> list[Any] | None:
-    """The values of a column as that USD type, one per prim; ``None`` when they cannot be had without loss."""
+def usd_values(rows: Rows, kind: Sdf.ValueTypeName, texts: Texts, anchor: Anchor) -> list[Any] | None:
+    """The values of a column as that USD type, one per prim; ``None`` when they cannot be had without loss.
+
+    A single value is ``None`` where it is bytes that are no UTF-8.
+    """
     packed = kind.arrayType.type.pythonClass
     if not _holds(kind, rows):
         return None
     if _is_extent(kind, rows):
         return [packed.FromBuffer(extent) for extent in rows.fixed().astype(np.float32).reshape(-1, 2, 3)]
     if _is_bytes(rows):
-        return [bytes(array).decode(errors="replace") for array in rows.arrays()]
+        return [_decoded(bytes(array)) for array in rows.arrays()]
     if _is_text(kind):
-        return _text_values(rows, kind, texts)
+        return _text_values(rows, kind, texts, anchor)
     element = _layout(kind)[0]
     if not kind.isArray:
         return list(packed.FromBuffer(_shaped(rows.fixed(), element, kind)))
@@ -125,6 +130,13 @@ def _is_bytes(rows: Rows) -> bool:
     return rows.is_array and rows.semantic == AttributeSemantic.STRING and rows.schema == ("uint8", 1)
 
 
+def _decoded(text: bytes) -> str | None:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _layout(kind: Sdf.ValueTypeName) -> tuple[str, int]:
     """The element type and lanes with which population stores a USD type."""
     scalar = kind.scalarType
@@ -148,10 +160,17 @@ def _shaped(values: np.ndarray[Any, Any], element: str, kind: Sdf.ValueTypeName)
     return values.reshape(-1) if lanes == 1 else values
 
 
-def _text_values(rows: Rows, kind: Sdf.ValueTypeName, texts: Texts) -> list[Any]:
+def _text_values(rows: Rows, kind: Sdf.ValueTypeName, texts: Texts, anchor: Anchor) -> list[Any]:
     scalar = kind.scalarType
-    make = {"SdfAssetPath": Sdf.AssetPath, "SdfPathExpression": Sdf.PathExpression}.get(scalar.cppTypeName, str)
+    make: Callable[[str], Any] = Sdf.PathExpression if scalar.cppTypeName == "SdfPathExpression" else str
+
+    def made(values: np.ndarray[Any, Any]) -> list[Any]:
+        if scalar == Sdf.ValueTypeNames.Asset:
+            authored, resolved = texts(values[:, 0].tolist()), texts(values[:, 1].tolist())
+            return [Sdf.AssetPath(anchor(*pair)) for pair in zip(authored, resolved, strict=True)]
+        return [make(text) for text in texts(values[:, 0].tolist())]
+
     if not kind.isArray:
-        return [make(text) for text in texts(rows.fixed()[:, 0].tolist())]  # of an asset, what was authored
+        return made(rows.fixed())
     packed = kind.type.pythonClass
-    return [packed([make(text) for text in texts(array[:, 0].tolist())]) for array in rows.arrays()]
+    return [packed(made(array)) for array in rows.arrays()]
