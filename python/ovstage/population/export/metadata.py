@@ -37,11 +37,8 @@ def author_metadata(draft: Draft) -> None:
                 examined += 1
                 name = (rule.destination_metadata_name or source).removeprefix(_PREFIX)
                 spec = layer.pseudoRoot if on_layer else draft.spec(prim)
-                if (
-                    values is not None
-                    and values[at] is not None
-                    and _author(spec, layer, rule.metadata_kind, name, values[at])
-                ):
+                value = None if values is None else values[at]
+                if value is not None and _author(spec, layer, rule.metadata_kind, name, value):
                     written += 1
                 else:
                     report.leave_out(rows.name, [prim.path], f"USD takes no such value as {name!r}")
