@@ -20,6 +20,7 @@ static void in_forked_child(void) { ov_forked = 1; }
 
 static void end_thread(void* memory) {
   ov_thread* thread = memory;
+  if (thread->unread.context != NULL) ov_unread_end(thread, false);
   here = NULL; /* a later destructor of this thread may call in again, and then starts afresh */
   free(thread->error.bytes);
   free(thread->population_error.bytes);
@@ -63,6 +64,7 @@ ovx_string_t ov_text_view(const ov_text* text) {
 }
 
 ovx_string_t ovstage_get_last_error(void) {
+  if (here != NULL && here->unread.context != NULL) ov_unread_end(here, true);
   return here == NULL ? (ovx_string_t){NULL, 0} : ov_text_view(&here->error);
 }
 
@@ -104,7 +106,10 @@ const char* ov_forked_text(void) {
 
 ovstage_api_status_t ov_begin(const char* symbol) {
   if (ov_forked) return ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s: %s", symbol, ov_forked_text());
-  if (here != NULL) ov_text_clear(&here->error);
+  if (here != NULL) {
+    if (here->unread.context != NULL) ov_unread_end(here, false);
+    ov_text_clear(&here->error);
+  }
   return OVSTAGE_OK;
 }
 
@@ -146,6 +151,7 @@ ovstage_enqueue_result_t ov_accept(ovstage_context_t* context, const char* symbo
     ov_op_log_accept(&context->ops, result.op_index);
   else
     result.op_index = OVSTAGE_INVALID_OP_ID;
+  if (result.status != OVSTAGE_OK && here != NULL) ov_unread_begin(here, context, symbol, result.status);
   ov_gate_leave(&context->gate);
   if (result.status != OVSTAGE_OK) log_failure(OVSTAGE_LOG_INFO, symbol, "was rejected");
   return result;
@@ -158,6 +164,7 @@ void ov_context_retain(ovstage_context_t* context) { __atomic_add_fetch(&context
 void ov_context_release(ovstage_context_t* context) {
   if (__atomic_sub_fetch(&context->references, 1, __ATOMIC_ACQ_REL) != 0) return;
   ov_op_log_close(&context->ops);
+  ov_unasked_close(&context->unasked);
   free(context->poison);
   free(context->name);
   free(context);

@@ -43,6 +43,7 @@ func ovgoCounters(c *C.ovstage_context_t, out *C.ovstage_go_counters_t) (status 
 	i.count(out)
 	countMemory(out)
 	out.live_exports = C.uint64_t(atomic.LoadInt64((*int64)(&c.live_exports)))
+	out.refused_unasked = C.ov_unasked_count_of(c)
 	return C.OVSTAGE_OK
 }
 
@@ -60,4 +61,5 @@ func ovgoProcessCounters(out *C.ovstage_go_counters_t) {
 	m := countMemory(out)
 	out.bytes_columns = C.uint64_t(m.LiveBytes[memory.Columns] + m.LiveBytes[memory.Maps])
 	out.live_exports = C.uint64_t(C.ov_export_count())
+	out.refused_unasked = C.ov_unasked_count()
 }

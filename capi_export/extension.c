@@ -383,6 +383,24 @@ static ovstage_api_status_t op_status(ovstage_instance_t* instance, ovstage_op_i
   return status;
 }
 
+static int32_t tell_unasked(ovstage_instance_t* instance, const ovstage_go_unasked_t* failure, uint64_t* held_back) {
+  if (held_back != NULL) *held_back = 0;
+  if (ov_forked || instance == NULL || failure == NULL || failure->struct_size < sizeof *failure) return 0;
+  return ov_unasked_tell(instance->context, failure, held_back);
+}
+
+static size_t read_missing(ovstage_instance_t* instance, ovstage_read_handle_t read, size_t index,
+                           ovx_token_t* attribute, char* reason, size_t capacity) {
+  const char* symbol = "read_missing";
+  if (attribute == NULL || (reason == NULL && capacity > 0) || capacity > OV_MOST_ENTRIES) return 0;
+  if (ov_enter_instance(instance, symbol) != OVSTAGE_OK) return 0;
+  ovx_token_t token = 0;
+  size_t length = ovgoReadMissing(instance->context, read, index, &token, reason, capacity);
+  if (length > 0) *attribute = token;
+  ov_leave(instance->context, symbol, OVSTAGE_OK);
+  return length;
+}
+
 const ovstage_go_v1_t ov_extension = {
     .struct_size = sizeof(ovstage_go_v1_t),
     .version = 1,
@@ -418,4 +436,6 @@ const ovstage_go_v1_t ov_extension = {
     .tensors_type = ov_tensors_type,
     .attributes = attributes,
     .log_next = log_next,
+    .tell_unasked = tell_unasked,
+    .read_missing = read_missing,
 };

@@ -133,6 +133,7 @@ func ovgoCloseStage(c *C.ovstage_context_t) {
 	if atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.poisoned))) == 0 {
 		// A poisoned stage is left as it is: in the middle of a change it may believe to own what it has given away, and
 		// a leak is better than a double release.
+		i.stage.Unasked(i.tellUnasked)
 		i.stage.Close()
 	}
 	for _, session := range i.maps {

@@ -18,6 +18,7 @@
 //	descriptor.c      the tensors that groups point at
 //	managed.c         tensors that a write brings along, and their deleters
 //	export.c          DLPack exports and their deleters
+//	unasked.c         operations that failed, and nobody asked
 //	log.c             the thread that delivers log messages
 //	absent.c          what is not built yet, each with its refusal
 //

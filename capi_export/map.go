@@ -133,7 +133,7 @@ func ovgoUnmapGroup(
 	if err != nil {
 		return enqueued(0, err)
 	}
-	if _, failed := i.stage.OpError(op); failed {
+	if i.stage.OpFailed(op) {
 		return enqueued(op, nil) // the group is uncommitted still, and the map goes on
 	}
 	i.mu.Lock()

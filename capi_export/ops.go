@@ -5,6 +5,8 @@ package main
 */
 import "C"
 
+import "ovstage/gocore/stage"
+
 // ovgoOpFailure returns how an operation failed, OK if it did not, and leaves the text with the thread.
 //
 //export ovgoOpFailure
@@ -23,6 +25,13 @@ func ovgoOpFailure(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_
 func ovgoForgetOp(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_release_op", &status)
-	i.stage.ForgetOp(uint64(op))
+	if failure := i.stage.ForgetOp(uint64(op)); failure != nil {
+		i.tellUnasked(uint64(op), failure)
+	}
 	return C.OVSTAGE_OK
+}
+
+// tellUnasked is for a failure that leaves the record and for which nobody has asked.
+func (i *instance) tellUnasked(op uint64, failure *stage.Error) {
+	C.ov_unasked_operation(i.context, C.uint64_t(op), C.ovstage_api_status_t(failure.Code), chars(failure.Text), C.size_t(len(failure.Text)))
 }

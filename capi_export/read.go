@@ -48,6 +48,25 @@ func ovgoReleaseRead(c *C.ovstage_context_t, read C.ovstage_read_handle_t) (resu
 	return enqueued(i.stage.ReleaseRead(stage.ReadID(read)))
 }
 
+// ovgoReadMissing is read_missing of the extension table.
+//
+//export ovgoReadMissing
+func ovgoReadMissing(
+	c *C.ovstage_context_t, read C.ovstage_read_handle_t, index C.size_t, attribute *C.ovx_token_t, reason *C.char, capacity C.size_t,
+) (length C.size_t) {
+	i := of(c)
+	var ignored C.ovstage_api_status_t
+	defer i.guard("read_missing", &ignored)
+	missing, err := i.stage.Missing(stage.ReadID(read))
+	if err != nil || uint64(index) >= uint64(len(missing)) {
+		return 0
+	}
+	m := missing[index]
+	*attribute = C.ovx_token_t(m.Attribute)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(reason)), capacity), m.Reason)
+	return C.size_t(len(m.Reason))
+}
+
 //export ovgoFetchRead
 func ovgoFetchRead(
 	c *C.ovstage_context_t, read C.ovstage_read_handle_t, out *C.ovstage_read_group_t,

@@ -62,6 +62,27 @@ ovstage_api_status_t ov_op_wait(ovstage_context_t* context, ovstage_op_id_t op, 
 ovstage_api_status_t ov_op_release(ovstage_context_t* context, ovstage_op_id_t op);
 ovstage_api_status_t ov_op_status(ovstage_context_t* context, ovstage_op_id_t op);
 
+/* ---- unasked.c: failures about which nobody asked ---------------------------------------------------------------- */
+
+/* What a context knows about them. */
+typedef struct ov_unasked {
+  uint64_t count;
+  uint64_t* seen; /* kinds that were told, as hashes; NULL before the first */
+  uint32_t kinds;
+  uint64_t told; /* when, in ns of the monotonic clock */
+  uint64_t held; /* since then */
+} ov_unasked;
+
+/* Counts one, logs it if it is time, and returns whether it was. Not in a forked child. */
+int32_t ov_unasked_tell(ovstage_context_t* context, const ovstage_go_unasked_t* failure, uint64_t* held_back);
+uint64_t ov_unasked_count_of(ovstage_context_t* context);
+uint64_t ov_unasked_count(void); /* of the process */
+void ov_unasked_close(ov_unasked* record);
+
+/* Called by Go: a failed operation was released, or its stage ended, and nobody had waited for it. */
+void ov_unasked_operation(ovstage_context_t* context, ovstage_op_id_t op, ovstage_api_status_t status,
+                          const char* text, size_t length);
+
 /* ---- The context ------------------------------------------------------------------------------------------------- */
 
 struct ovstage_context_t {
@@ -73,6 +94,7 @@ struct ovstage_context_t {
   uint32_t hierarchy_model; /* what RUNTIME_DEFAULT meant when the instance was made */
   int64_t live_exports; /* DLPack exports made through this instance and not yet deleted */
   ov_op_log ops;
+  ov_unasked unasked;
   char* poison;
   char* name; /* for messages */
 };
@@ -124,9 +146,17 @@ ovx_string_t ov_text_view(const ov_text* text); /* {NULL, 0} when clear */
 /* For Go, where C.malloc and C.CString end the process when there is no memory: NULL then, else for free. */
 void* ov_alloc(size_t size);
 
+/* A refused enqueue whose text nobody has read yet; the context is retained. */
+typedef struct ov_unread {
+  ovstage_context_t* context; /* NULL: there is none */
+  const char* call;
+  ovstage_api_status_t status;
+} ov_unread;
+
 /* What the library remembers for a thread; freed when the thread ends. */
 typedef struct ov_thread {
   ov_text error;             /* ovstage_get_last_error */
+  ov_unread unread;          /* what that text is about */
   ov_text population_error;  /* ovstage_population_get_last_error */
   ov_text op_error;          /* of failed_op */
   ovstage_op_id_t failed_op; /* reported by this thread's last wait_op; 0 = none */
@@ -134,6 +164,10 @@ typedef struct ov_thread {
 } ov_thread;
 
 ov_thread* ov_thread_here(void); /* NULL: out of memory */
+
+/* unasked.c: a call was refused; its text was read, or the thread goes on without having read it. */
+void ov_unread_begin(ov_thread* thread, ovstage_context_t* context, const char* call, ovstage_api_status_t status);
+void ov_unread_end(ov_thread* thread, bool read);
 
 /* Called by Go: the operation that is being waited for has failed with this text. */
 void ov_op_error_set(const char* text, size_t length);

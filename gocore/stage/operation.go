@@ -25,19 +25,25 @@ const (
 
 // failures are the finished operations that failed, until they are forgotten.
 type failures struct {
-	errors   map[uint64]*Error
+	errors   map[uint64]failure
 	order    []uint64 // by age; may name some that were forgotten
 	texts    int      // order[:texts] have lost their texts
 	textless map[Code]*Error
 }
 
+// failure is how an operation ended, and whether anybody has asked.
+type failure struct {
+	*Error
+	asked bool
+}
+
 // add records a failure.
 func (f *failures) add(op uint64, err *Error) {
-	f.errors[op] = err
+	f.errors[op] = failure{Error: err}
 	f.order = append(f.order, op)
 	if oldest := f.order[f.texts]; len(f.order)-f.texts > maxTexts {
 		if lost, ok := f.errors[oldest]; ok {
-			f.errors[oldest] = f.withoutText(lost.Code)
+			f.errors[oldest] = failure{f.withoutText(lost.Code), lost.asked}
 		}
 		f.texts++
 	}
@@ -88,18 +94,44 @@ func (s *Stage) fail(err *Error) uint64 {
 	return op
 }
 
-// OpError returns how an operation failed, or false if it did not.
+// OpError returns how an operation failed, or false if it did not. Whoever calls it has asked.
 func (s *Stage) OpError(op uint64) (*Error, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err, ok := s.failed.errors[op]
-	return err, ok
+	f, ok := s.failed.errors[op]
+	if ok && !f.asked {
+		s.failed.errors[op] = failure{f.Error, true}
+	}
+	return f.Error, ok
 }
 
-// ForgetOp drops the record of a failure.
-func (s *Stage) ForgetOp(op uint64) {
+// OpFailed reports whether an operation failed, which is not asking.
+func (s *Stage) OpFailed(op uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_, failed := s.failed.errors[op]
+	return failed
+}
+
+// ForgetOp drops the record of a failure. It returns the failure if nobody has asked for it.
+func (s *Stage) ForgetOp(op uint64) (unasked *Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f, ok := s.failed.errors[op]; ok && !f.asked {
+		unasked = f.Error
+	}
 	s.failed.forget(op)
 	atomic.StoreUint64(s.ops.Failed, uint64(len(s.failed.errors)))
+	return unasked
+}
+
+// Unasked calls visit for every failure on record for which nobody has asked, oldest first.
+func (s *Stage) Unasked(visit func(op uint64, err *Error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, op := range s.failed.order {
+		if f, ok := s.failed.errors[op]; ok && !f.asked {
+			visit(op, f.Error)
+		}
+	}
 }

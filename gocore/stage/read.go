@@ -42,8 +42,9 @@ type Group struct {
 
 // read is a snapshot that waits to be fetched group by group.
 type read struct {
-	groups []Group
-	next   int
+	groups  []Group
+	next    int
+	missing []absence // of what it serves nothing
 }
 
 // Read takes a snapshot of the sealed state of several attributes at once. Writers are not held up by it and can't
@@ -79,6 +80,10 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 		if err := collect(snapshot, q, s.stored(name), r); err != nil {
 			snapshot.drop(s.dict)
 			return 0, 0, err
+		}
+		if len(snapshot.groups) == from {
+			snapshot.missing = append(snapshot.missing, s.absent(q, s.stored(name), r))
+			snapshot.missing[len(snapshot.missing)-1].attribute = name
 		}
 		for k := range snapshot.groups[from:] {
 			snapshot.groups[from+k].Attribute = name

@@ -96,7 +96,7 @@ func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
 		reads:      map[ReadID]*read{},
 		maps:       map[MapID]*session{},
 		ordinals:   map[OrdinalQueryID]uint64{},
-		failed:     failures{errors: map[uint64]*Error{}},
+		failed:     failures{errors: map[uint64]failure{}},
 	}
 }
 

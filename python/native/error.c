@@ -15,11 +15,14 @@ static PyObject* raise_coded(PyObject* kind, int64_t code, PyObject* text) {
   return NULL;
 }
 
+PyObject* unasked_warning;
+
 static PyObject *stage_error, *dictionary_error;
 
 bool load_error_classes(void) {
   return package_attribute(&stage_error, "ovstage.errors", "OvstageError") &&
-         package_attribute(&dictionary_error, "ovstage.errors", "OvxError");
+         package_attribute(&dictionary_error, "ovstage.errors", "OvxError") &&
+         package_attribute(&unasked_warning, "ovstage.errors", "OvstageWarning");
 }
 
 PyObject* raise_stage_error_text(int64_t code, PyObject* text) {

@@ -32,6 +32,16 @@ PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t
   return NULL;
 }
 
+PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal) {
+  if (handle) operation_named(((Handle*)handle)->op, call, attribute, ordinal);
+  return handle;
+}
+
+PyObject* handle_names(PyObject* operation, const char* call, PyObject* handle) {
+  PyObject* opened_by = is_handle(handle) ? ((Handle*)handle)->op : NULL;
+  return opened_by ? operation_named_like(operation, call, opened_by) : operation_named(operation, call, NULL, NULL);
+}
+
 static int handle_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   static char* names[] = {"stage", "handle", "op", NULL};
   Handle* self = (Handle*)object;

@@ -71,7 +71,8 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = native.go->map_attribute(self->instance, query, &desc, ordinal, sizes.data, sizes.count,
                                                   &options, &handle));
-    answer = reserved(self, result, handle);
+    answer = reserved(operation_named(operation_new(self, result, NULL), "map_attribute", args[1], &ordinal), result,
+                      handle);
   }
   words_close(&sizes);
   return answer;
@@ -190,7 +191,7 @@ PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t 
     group_let_go(group);
   else if (group)
     group->claimed = false; /* what could not be committed is the caller's still */
-  return enqueued(self, result);
+  return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_group", args[0]);
 }
 
 PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
@@ -198,7 +199,7 @@ PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   uint64_t handle;
   ovstage_cuda_sync_t sync;
   ovstage_go_commit_t commit;
-  if (!check_argument_count("_unmap", nargs, 4, 4) || !guard_handle(args[0], "mapping", &handle) ||
+  if (!check_argument_count("_unmap", nargs, 5, 5) || !guard_handle(args[0], "mapping", &handle) ||
       !open_sync(args[1], args[2], args[3], &sync, &commit) || !stage_begin(self, "unmap_attribute")) {
     return NULL;
   }
@@ -207,7 +208,9 @@ PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   WITHOUT_GIL(result = end_session(self, handle, sync, commit));
   /* a session whose ordinal was sealed meanwhile ends too, without a commit */
   finish_session_end(self, handle, result.status == OVSTAGE_OK || result.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
-  return enqueued(self, result);
+  PyObject* operation = operation_settled(operation_new(self, result, NULL));
+  return Py_BuildValue("(NO)", handle_names(operation, "unmap_attribute", args[4]),
+                       result.status == OVSTAGE_OK ? Py_True : Py_False);
 }
 
 PyObject* stage_abort(PyObject* object, PyObject* mapping) {

@@ -88,6 +88,7 @@ bool library_is_open(void);
 
 /* At import, since failures are raised until the interpreter is gone, when nothing can be imported any more. */
 bool load_error_classes(void);
+extern PyObject* unasked_warning; /* OvstageWarning */
 
 /* Raise OvstageError(code, text); NULL, so that callers can return it. The format is PyUnicode_FromFormat's. */
 PyObject* raise_stage_error(int64_t code, const char* format, ...);
@@ -222,6 +223,8 @@ typedef struct orphan {
   PyObject* inputs;
 } orphan;
 
+struct Operation;
+
 typedef struct {
   PyObject_HEAD ovstage_instance_t*
       instance; /* retained: valid memory until dealloc, also after destroy; NULL before __init__ */
@@ -236,6 +239,7 @@ typedef struct {
   PyObject* refusal;
   uint64_t refusing_thread;
   int64_t refused_status;
+  struct Operation* refusals; /* those whose objects are alive, the newest first; they unlist themselves */
 } Stage;
 
 extern PyType_Spec stage_spec;
@@ -270,9 +274,8 @@ bool find_extension(ovstage_instance_t* instance);
 PyObject* list_of_uint64s(const uint64_t* values, size_t count);
 PyObject* counters_dict(const ovstage_go_counters_t* counters);
 
-/* The answers of enqueues as tuples: (status, op), (status, op, handle). A refusal is remembered for the Operation. */
-PyObject* enqueued(Stage* self, ovstage_enqueue_result_t answer);
-PyObject* reserved(Stage* self, ovstage_enqueue_result_t answer, uint64_t handle);
+/* The answer of an enqueue as (Operation, handle), the handle 0 where it was refused. Takes `operation` over. */
+PyObject* reserved(PyObject* operation, ovstage_enqueue_result_t answer, uint64_t handle);
 PyObject* none_or_raise(ovstage_api_status_t status);
 
 /* ---- read.c, map.c, dictionary.c, write.c: further methods of Stage ---------------------------------------------- */
@@ -285,6 +288,7 @@ PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t
 PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_release_group(PyObject* object, PyObject* group);
 PyObject* stage_release_query(PyObject* self, PyObject* query);
+PyObject* stage_read_missing(PyObject* object, PyObject* read);
 PyObject* stage_release_read(PyObject* self, PyObject* read);
 
 bool check_group_class(PyObject* class);
@@ -334,6 +338,21 @@ PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject*
 /* The code that an Operation was refused with; OVSTAGE_OK if it was accepted. */
 int64_t operation_refusal(PyObject* operation);
 
+/* Find out at once what became of it: for operations that may fail after they were accepted. Returns its argument, or NULL
+ * with an exception. */
+PyObject* operation_settled(PyObject* operation);
+
+/* Say which call an operation comes from, so that its failure is told when nobody asks: a static text, the name or token
+ * of the attribute, and the ordinal, either of which may be NULL. Returns its argument, which may be NULL. */
+PyObject* operation_named(PyObject* operation, const char* call, PyObject* attribute, const uint64_t* ordinal);
+
+PyObject* operation_named_like(PyObject* operation, const char* call, PyObject* other);
+
+/* The caller has read the text of this thread's last refusal. */
+void refusal_read(Stage* stage, PyObject* text);
+
+PyObject* stage_tell_unasked(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+
 /* Methods of Operation that handles have too. */
 PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
@@ -353,6 +372,12 @@ void forgotten(PyObject* object);
 
 /* What an enqueue reserved, as one of these. */
 PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
+
+/* As operation_named, of what opens it. */
+PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal);
+
+/* Name an operation on a handle, an object or its number, after the attribute and the ordinal that it was opened for. */
+PyObject* handle_names(PyObject* operation, const char* call, PyObject* handle);
 
 /* The number of a Handle. False with an exception: it was ended, or never opened, for which it has the code of the cause. */
 bool handle_number(PyObject* handle, uint64_t* out);

@@ -95,7 +95,7 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
     uint64_t handle = 0;
     WITHOUT_GIL(result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count,
                                           &handle));
-    answer = reserved(self, result, handle);
+    answer = reserved(operation_named(operation_new(self, result, NULL), "query", NULL, NULL), result, handle);
   }
   words_close(&tokens);
   filter_close(levels);
@@ -108,7 +108,7 @@ PyObject* stage_refresh_query(PyObject* object, PyObject* query) {
   if (!guard_handle(query, "query", &handle) || !stage_begin(self, "refresh_query")) return NULL;
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = native.go->refresh_query(self->instance, handle));
-  return enqueued(self, result);
+  return operation_named(operation_new(self, result, NULL), "refresh_query", NULL, NULL);
 }
 
 typedef struct {
@@ -194,7 +194,7 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
     WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, tokens.data, tokens.count, range, &handle));
-    answer = handle_new(&class, self, result, handle);
+    answer = handle_named(handle_new(&class, self, result, handle), "read_attributes", NULL, &range.end_ordinal);
   }
   words_close(&tokens);
   return answer;
@@ -239,6 +239,25 @@ PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssiz
   ovstage_api_status_t status;
   bool answered = wait_in_slices(attempt_fetch_read, &call, timeout, &status);
   return group_fetched(call.group, call.held, answered, status);
+}
+
+PyObject* stage_read_missing(PyObject* object, PyObject* read) {
+  Stage* self = (Stage*)object;
+  uint64_t handle;
+  if (!guard_handle(read, "read", &handle) || !stage_begin(self, "read_missing")) return NULL;
+  PyObject* list = PyList_New(0);
+  for (size_t i = 0; list; i++) {
+    char reason[2048];
+    ovx_token_t attribute;
+    size_t length;
+    WITHOUT_GIL(length = native.go->read_missing(self->instance, handle, i, &attribute, reason, sizeof reason));
+    if (length == 0) break;
+    PyObject* text = string_of((ovx_string_t){reason, length < sizeof reason ? length : sizeof reason});
+    PyObject* pair = text ? Py_BuildValue("(KN)", (unsigned long long)attribute, text) : NULL;
+    if (!pair || PyList_Append(list, pair) < 0) Py_CLEAR(list);
+    Py_XDECREF(pair);
+  }
+  return list;
 }
 
 PyObject* stage_release_read(PyObject* self, PyObject* read) {

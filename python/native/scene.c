@@ -18,7 +18,7 @@ PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   if (guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "clone")) {
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = ovstage_clone(self->instance, source, targets.data, targets.count, ordinal));
-    answer = enqueued(self, result);
+    answer = operation_named(operation_settled(operation_new(self, result, NULL)), "clone", NULL, &ordinal);
   }
   texts_close(&targets);
   return answer;
@@ -38,7 +38,7 @@ PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = ovstage_get_hierarchy(self->instance, list, ordinal, (ovstage_hierarchy_relation_t)relation,
                                              &handle));
-  return reserved(self, result, handle);
+  return reserved(operation_named(operation_new(self, result, NULL), "get_hierarchy", NULL, &ordinal), result, handle);
 }
 
 /* The paths of one item, as a tuple of strings. */
@@ -111,7 +111,7 @@ PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ss
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = ovstage_compute_hierarchy(self->instance, (ovstage_hierarchy_computation_model_id_t)model, from,
                                                  to));
-  return enqueued(self, result);
+  return operation_named(operation_settled(operation_new(self, result, NULL)), "compute_hierarchy", NULL, &to);
 }
 
 /* ---- Instances --------------------------------------------------------------------------------------------------- */

@@ -89,15 +89,8 @@ bool stage_begin(Stage* self, const char* method) {
   return false;
 }
 
-PyObject* enqueued(Stage* self, ovstage_enqueue_result_t answer) {
-  if (answer.status != OVSTAGE_OK) stage_remember_refusal(self, answer.status);
-  return Py_BuildValue("(iK)", (int)answer.status, (unsigned long long)answer.op_index);
-}
-
-PyObject* reserved(Stage* self, ovstage_enqueue_result_t answer, uint64_t handle) {
-  if (answer.status != OVSTAGE_OK) stage_remember_refusal(self, answer.status);
-  return Py_BuildValue("(iKK)", (int)answer.status, (unsigned long long)answer.op_index,
-                       answer.status == OVSTAGE_OK ? (unsigned long long)handle : 0);
+PyObject* reserved(PyObject* operation, ovstage_enqueue_result_t answer, uint64_t handle) {
+  return Py_BuildValue("(NK)", operation, answer.status == OVSTAGE_OK ? (unsigned long long)handle : 0);
 }
 
 PyObject* none_or_raise(ovstage_api_status_t status) {
@@ -208,9 +201,10 @@ static void stage_dealloc(PyObject* object) {
 }
 
 static PyObject* stage_last_error(PyObject* self, PyObject* unused) {
-  (void)self;
   (void)unused;
-  return string_of(ovstage_get_last_error());
+  PyObject* text = string_of(ovstage_get_last_error());
+  if (text) refusal_read((Stage*)self, text);
+  return text;
 }
 
 static PyObject* stage_alive(PyObject* self, void* unused) {
@@ -288,7 +282,7 @@ static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* ar
     desc.attribute_count = tokens.count;
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = ovstage_advance_write_floor(self->instance, &desc));
-    answer = operation_new(self, result, NULL);
+    answer = operation_named(operation_new(self, result, NULL), "advance_write_floor", NULL, &desc.ordinal);
   }
   words_close(&tokens);
   return answer;
@@ -310,7 +304,7 @@ static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* con
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &handle));
-  return handle_new(&ordinal_query, self, result, handle);
+  return handle_named(handle_new(&ordinal_query, self, result, handle), "get_attribute_write_floor", slots[0], NULL);
 }
 
 static PyObject* stage_get_oldest_preserved_ordinal(PyObject* object, PyObject* unused) {
@@ -320,7 +314,7 @@ static PyObject* stage_get_oldest_preserved_ordinal(PyObject* object, PyObject* 
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_oldest_preserved_ordinal(self->instance, &handle));
-  return handle_new(&ordinal_query, self, result, handle);
+  return handle_named(handle_new(&ordinal_query, self, result, handle), "get_oldest_preserved_ordinal", NULL, NULL);
 }
 
 typedef struct {
@@ -366,7 +360,7 @@ static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = ovstage_delete_attributes(self->instance, query, names.count ? names.data : NULL, names.count,
                                                    ordinal));
-    answer = enqueued(self, result);
+    answer = operation_named(operation_new(self, result, NULL), "delete_attributes", NULL, &ordinal);
   }
   attribute_names_close(&names);
   return answer;
@@ -383,6 +377,7 @@ PyObject* counters_dict(const ovstage_go_counters_t* counters) {
       FIELD(live_exports),  FIELD(live_groups),   FIELD(live_maps),     FIELD(live_operations), FIELD(live_queries),
       FIELD(live_reads),    FIELD(bytes_columns), FIELD(bytes_pooled),  FIELD(bytes_copied),    FIELD(live_blocks),
       FIELD(rows_resolved), FIELD(detach_moves),  FIELD(detach_copies), FIELD(maps_adopted),
+      FIELD(refused_unasked),
 #undef FIELD
   };
   PyObject* dict = PyDict_New();
@@ -492,7 +487,10 @@ static PyMethodDef stage_methods[] = {
      "_publish($self, deletes, batches, ordinal, /)\n--\n\n"
      "Delete, then write, all of it or nothing; one Operation. deletes are pairs of a query and attributes, none for the "
      "prims, batches are pairs of a query and WriteDescs."},
-    {"_delete", FAST(stage_delete), "_delete($self, query, attributes, ordinal, /)\n--\n\n(status, op)"},
+    {"_delete", FAST(stage_delete), "_delete($self, query, attributes, ordinal, /)\n--\n\nAn Operation."},
+    {"_tell_unasked", FAST(stage_tell_unasked),
+     "_tell_unasked($self, call, ordinal, code, reason, /)\n--\n\n"
+     "Count a failure that nobody asked about, and warn."},
 
     {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor),
      "advance_write_floor($self, ordinal, scope=0, attributes=None)\n--\n\n"
@@ -510,9 +508,9 @@ static PyMethodDef stage_methods[] = {
 
     {"_query_path_list", stage_query_path_list, METH_O, "_query_path_list($self, path_list, /)\n--\n\nA query handle."},
     {"_query", FAST(stage_query),
-     "_query($self, filter, attributes, /)\n--\n\n(status, op, handle); a filter is (match, conditions), each of which is a "
+     "_query($self, filter, attributes, /)\n--\n\n(Operation, handle); a filter is (match, conditions), each of which is a "
      "filter or (attribute, op, values)."},
-    {"_refresh_query", stage_refresh_query, METH_O, "_refresh_query($self, query, /)\n--\n\n(status, op)"},
+    {"_refresh_query", stage_refresh_query, METH_O, "_refresh_query($self, query, /)\n--\n\nAn Operation."},
     {"_query_result", FAST_KEYWORDS(stage_query_result),
      "_query_result($self, query, timeout=18446744073709551615)\n--\n\n(attribute tokens, total prim count, all "
      "handle)"},
@@ -531,6 +529,8 @@ static PyMethodDef stage_methods[] = {
     {"fetch_read_next", FAST_KEYWORDS(stage_fetch_read_next),
      "fetch_read_next($self, read, timeout=18446744073709551615)\n--\n\nThe next group of a read, None after the "
      "last."},
+    {"_read_missing", stage_read_missing, METH_O,
+     "_read_missing($self, read, /)\n--\n\n[(token, why the read serves nothing of it)], for an open read."},
     {"release_read", stage_release_read, METH_O,
      "release_read($self, read, /)\n--\n\nLet a read go. Its groups stay valid."},
     {"release_group", stage_release_group, METH_O,
@@ -539,17 +539,19 @@ static PyMethodDef stage_methods[] = {
 
     {"_map", FAST(stage_map),
      "_map($self, query, attribute, ordinal, prim_mode, dtype, semantic, element_sizes, initial, group_rows, /)\n--\n\n"
-     "(status, op, handle)"},
+     "(Operation, handle)"},
     {"_fetch_map", FAST(stage_fetch_map),
      "_fetch_map($self, mapping, timeout, cls, /)\n--\n\nThe next writable group as a cls; None after the last."},
     {"_unmap_group", FAST(stage_unmap_group),
-     "_unmap_group($self, mapping, group, stream, event, commit, /)\n--\n\n(status, op)"},
-    {"_unmap", FAST(stage_unmap), "_unmap($self, mapping, stream, event, commit, /)\n--\n\n(status, op)"},
+     "_unmap_group($self, mapping, group, stream, event, commit, /)\n--\n\nAn Operation."},
+    {"_unmap", FAST(stage_unmap), 
+     "_unmap($self, mapping, stream, event, commit, object, /)\n--\n\n"
+     "(Operation, whether it was accepted); the object is that of the mapping, if there is one."},
     {"_abort", stage_abort, METH_O, "_abort($self, mapping, /)\n--\n\nEnd a session without committing the rest."},
 
-    {"_clone", FAST(stage_clone), "_clone($self, source, targets, ordinal, /)\n--\n\n(status, op)"},
+    {"_clone", FAST(stage_clone), "_clone($self, source, targets, ordinal, /)\n--\n\nAn Operation."},
     {"_get_hierarchy", FAST(stage_get_hierarchy),
-     "_get_hierarchy($self, path_list, ordinal, relation, /)\n--\n\n(status, op, handle)"},
+     "_get_hierarchy($self, path_list, ordinal, relation, /)\n--\n\n(Operation, handle)"},
     {"_fetch_hierarchy", stage_fetch_hierarchy, METH_O,
      "_fetch_hierarchy($self, hierarchy, /)\n--\n\n(ordinal, [(status, paths)])"},
     {"release_hierarchy", stage_release_hierarchy, METH_O,
@@ -562,7 +564,7 @@ static PyMethodDef stage_methods[] = {
     {"_hierarchy_models", stage_hierarchy_models, METH_NOARGS,
      "_hierarchy_models($self)\n--\n\n[(id, name, description)]"},
     {"_compute_hierarchy", FAST(stage_compute_hierarchy),
-     "_compute_hierarchy($self, input_ordinal, output_ordinal, model, /)\n--\n\n(status, op)"},
+     "_compute_hierarchy($self, input_ordinal, output_ordinal, model, /)\n--\n\nAn Operation."},
 
     {"_intern_tokens", stage_intern_tokens, METH_O,
      "_intern_tokens($self, strings, /)\n--\n\nA token for each string."},

@@ -92,7 +92,7 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
   else
     WITHOUT_GIL(answer =
                     ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
-  return finish(self, inputs, answer);
+  return operation_named(finish(self, inputs, answer), "write_attribute", slots[ATTRIBUTE], &ordinal);
 }
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */
@@ -206,7 +206,7 @@ PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssi
     WITHOUT_GIL(answer = ovstage_write_attributes(self->instance, query, count ? entries : NULL, count, ordinal, mode));
   free(types);
   free(entries); /* copied by the library before it returned; the tensors that they point at are not */
-  return finish(self, inputs, answer);
+  return operation_named(finish(self, inputs, answer), "write_attributes", NULL, &ordinal);
 }
 
 /* ---- Publications ------------------------------------------------------------------------------------------------ */

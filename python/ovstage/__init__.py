@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         PrimMode,
         Scope,
     )
-    from ovstage.errors import OVX_API_ERROR, OVX_API_SUCCESS, ErrorCode, OvstageError, OvxError
+    from ovstage.errors import OVX_API_ERROR, OVX_API_SUCCESS, ErrorCode, OvstageError, OvstageWarning, OvxError
     from ovstage.groups import ManagedDLTensor, MapGroup, ReadGroup
     from ovstage.guard import OVSTAGE_TIMEOUT_INFINITE, TIMEOUT_INFINITE
     from ovstage.handles import Hierarchy, Map, Operation, OrdinalQuery, Query, Read
@@ -89,7 +89,7 @@ _NAMES = {
         "AttributeSemantic FilterOp HierarchyComputationModel HierarchyRelation LogSeverity "
         "PopulationDomain PrimMode Scope"
     ),
-    "errors": "OVX_API_ERROR OVX_API_SUCCESS ErrorCode OvstageError OvxError",
+    "errors": "OVX_API_ERROR OVX_API_SUCCESS ErrorCode OvstageError OvstageWarning OvxError",
     "groups": "ManagedDLTensor MapGroup ReadGroup",
     "guard": "OVSTAGE_TIMEOUT_INFINITE TIMEOUT_INFINITE",
     "handles": "Hierarchy Map Operation OrdinalQuery Query Read",
@@ -132,6 +132,7 @@ __all__ = [
     "OrdinalQuery",
     "OrdinalRange",
     "OvstageError",
+    "OvstageWarning",
     "OvxError",
     "PathDictionary",
     "PathList",

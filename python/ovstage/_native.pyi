@@ -14,8 +14,7 @@ from ovstage.handles import OrdinalQuery, Read
 from ovstage.values import Numbers, OrdinalRange
 
 _GroupT = TypeVar("_GroupT", bound=Group)
-_Enqueued: TypeAlias = tuple[int, int]  # status, op id (0 when refused)
-_Reserved: TypeAlias = tuple[int, int, int]  # status, op id, handle (both 0 when refused)
+_Reserved: TypeAlias = "tuple[Operation, int]"  # the handle is 0 when it was refused
 _Attribute: TypeAlias = str | SupportsIndex  # a name, or the token of one
 _Predicate: TypeAlias = tuple[_Attribute, SupportsIndex, Iterable[str]]  # attribute, operator, values
 _Filter: TypeAlias = tuple[int, Iterable[_Predicate | _Filter]]
@@ -71,7 +70,9 @@ class Stage:
         ordinal: SupportsIndex,
         /,
     ) -> Operation: ...
-    def _delete(self, query: Any, attributes: Iterable[_Attribute], ordinal: SupportsIndex, /) -> _Enqueued: ...
+    def _tell_unasked(self, call: str, ordinal: SupportsIndex | None, code: SupportsIndex, reason: str, /) -> None:
+        """Count a failure that nobody asked about, log it, and warn, unless it is held back."""
+    def _delete(self, query: Any, attributes: Iterable[_Attribute], ordinal: SupportsIndex, /) -> Operation: ...
 
     # --- floors
     def advance_write_floor(
@@ -91,7 +92,7 @@ class Stage:
         /,
     ) -> _Reserved:
         """``filter``: a match and what it combines; None matches every prim."""
-    def _refresh_query(self, query: Any, /) -> _Enqueued: ...
+    def _refresh_query(self, query: Any, /) -> Operation: ...
     def _query_result(self, query: Any, timeout: SupportsIndex = ...) -> tuple[list[int], int, int]:
         """``(attribute tokens, total prim count, handle of all)``; the native result is released already."""
     def release_query(self, query: Any, /) -> Operation: ...
@@ -99,6 +100,8 @@ class Stage:
     # --- reading
     def read_attributes(self, query: Any, attrs: Iterable[_Attribute], ordinal_range: OrdinalRange) -> Read: ...
     def fetch_read_next(self, read: Any, timeout: SupportsIndex = ...) -> ReadGroup | None: ...
+    def _read_missing(self, read: Any, /) -> list[tuple[int, str]]:
+        """Of which attributes an open read serves nothing, and why."""
     def release_read(self, read: Any, /) -> Operation: ...
     def release_group(self, group: object, /) -> None:
         """Claims a ``Group`` and gives it back, rolling the claim back on failure. Also takes the raw 120 bytes, or an
@@ -123,14 +126,16 @@ class Stage:
     def _fetch_map(self, mapping: Any, timeout: SupportsIndex, cls: type[_GroupT], /) -> _GroupT | None: ...
     def _unmap_group(
         self, mapping: Any, group: object, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, /
-    ) -> _Enqueued:
+    ) -> Operation:
         """``commit``: 0 adopt, 1 auto. A ``Group`` is claimed, rolled back when the call is refused."""
-    def _unmap(self, mapping: Any, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, /) -> _Enqueued:
+    def _unmap(
+        self, mapping: Any, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, object: Any, /
+    ) -> tuple[Operation, bool]:
         """Also ends every group fetched from the session."""
     def _abort(self, mapping: Any, /) -> None: ...
 
     # --- scenes
-    def _clone(self, source: str, targets: Iterable[str], ordinal: SupportsIndex, /) -> _Enqueued: ...
+    def _clone(self, source: str, targets: Iterable[str], ordinal: SupportsIndex, /) -> Operation: ...
     def _get_hierarchy(
         self, path_list: SupportsIndex, ordinal: SupportsIndex, relation: SupportsIndex, /
     ) -> _Reserved: ...
@@ -142,7 +147,7 @@ class Stage:
     def _hierarchy_models(self) -> list[tuple[int, str, str]]: ...
     def _compute_hierarchy(
         self, input_ordinal: SupportsIndex, output_ordinal: SupportsIndex, model: SupportsIndex, /
-    ) -> _Enqueued: ...
+    ) -> Operation: ...
 
     # --- path dictionary
     def _intern_tokens(self, strings: Iterable[str], /) -> list[int]: ...

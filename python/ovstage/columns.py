@@ -7,9 +7,9 @@ group's own memory; otherwise they are gathered once, by NumPy, without a step p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ovstage import guard
 from ovstage.enums import AttributeSemantic
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from ovstage.groups import ReadGroup
 
-__all__ = ["Column"]
+__all__ = ["Column", "Columns", "MissingColumn"]
+
+Key = TypeVar("Key", bound=int | str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,40 @@ class Column:
                 f"{missing} of {len(self)} prims have no value: take values, zero there, with the mask valid"
             )
         return np.asarray(self.values, dtype) if copy is None else np.array(self.values, dtype, copy=copy)
+
+
+class MissingColumn(KeyError):
+    """A read has no column of this name; the text says why."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError shows its argument as code
+
+
+class Columns(dict[Key, Column]):
+    """What a read found: a dict, whose missing keys say why they are missing, as it was when the read was made."""
+
+    def __init__(self, found: Mapping[Key, Column] | Iterable[tuple[Key, Column]], missing: Mapping[Key, str]) -> None:
+        super().__init__(found)
+        self.missing = dict(missing)
+        """Why there is no column of an attribute that was asked for."""
+
+    def __missing__(self, key: Key) -> NoReturn:
+        raise MissingColumn(missing_text(key, self.missing, self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (dict(self), self.missing)
+
+
+def missing_text(key: object, missing: Mapping[Any, str], found: Iterable[object]) -> str:
+    """What an error says about a key that a read has no column of."""
+    if key in missing:
+        return f"{_quoted(key)}: {missing[key]}"
+    asked = ", ".join(str(name) for name in (*found, *missing))
+    return f"{_quoted(key)} was not asked for: the read was of {asked or 'nothing'}"
+
+
+def _quoted(key: object) -> str:
+    return f'"{key}"' if isinstance(key, str) else repr(key)
 
 
 def column(groups: Sequence[ReadGroup], prims: int) -> Column:

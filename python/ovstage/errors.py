@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from operator import index
 
-__all__ = ["OVX_API_ERROR", "OVX_API_SUCCESS", "ErrorCode", "OvstageError", "OvxError"]
+__all__ = ["OVX_API_ERROR", "OVX_API_SUCCESS", "ErrorCode", "OvstageError", "OvstageWarning", "OvxError"]
 
 OVX_API_SUCCESS = 0
 """Status of a path dictionary call that succeeded."""
@@ -62,6 +62,15 @@ class OvstageError(_CodedError):
         except ValueError:
             name = f"ERROR_{self.code}"
         return f"{name}: {self.message}" if self.message else name
+
+
+class OvstageWarning(RuntimeWarning):
+    """An operation was refused or failed, and was dropped before anybody asked what became of it.
+
+    Asked has who calls ``wait()``, ``done()`` or ``error_message()``, awaits it, takes ``status``, ``ok`` or ``op_id``,
+    or reads ``Stage.last_error()`` of that call. The first of each call, attribute and code warns, then one a second,
+    which says how many were held back; ``Stage.counters()["refused_unasked"]`` has them all.
+    """
 
 
 class OvxError(_CodedError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from ovstage import guard, leak, tables
 from ovstage._load import native
-from ovstage.columns import Column, column
+from ovstage.columns import Columns, column
 from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup, ReadGroup
 from ovstage.guard import TIMEOUT_INFINITE
@@ -131,11 +131,12 @@ class Read(Handle):
         while (group := self.fetch_next(timeout)) is not None:
             yield group
 
-    def to_numpy(self, timeout: int = TIMEOUT_INFINITE) -> dict[int, Column]:
+    def to_numpy(self, timeout: int = TIMEOUT_INFINITE) -> Columns[int]:
         """Every remaining group, as one ``Column`` per attribute in the order of the query, by the attribute's token.
 
         The groups are released. An attribute that no queried prim has, or for a range read none that changed, is left
-        out. Raises ``ValueError`` where an attribute has several element types on different prims.
+        out: taking it raises a ``KeyError`` that says why. Raises ``ValueError`` where an attribute has several element
+        types on different prims.
         """
         return self._gather(timeout)[0]
 
@@ -148,7 +149,8 @@ class Read(Handle):
         column of truth values called ``<attribute> deleted`` tells which.
 
         With ``strings=True`` ids of tokens and paths come as what they name, and arrays of the role ``STRING`` as text:
-        copies. Without any attribute there are no rows. The groups are released. Raises ``ModuleNotFoundError`` without
+        copies. Without any attribute there are no rows. Why an attribute is left out is told by the ``missing`` of the
+        schema's metadata, JSON by name. The groups are released. Raises ``ModuleNotFoundError`` without
         pyarrow; ``ValueError`` for an element type that Arrow lacks (bfloat16, float8, complex), and as ``to_numpy``.
         """
         pa = tables.package("pyarrow", "Read.to_arrow")
@@ -158,7 +160,8 @@ class Read(Handle):
         """Every remaining group as one ``pandas.DataFrame``, a copy, with the paths of the prims as its index.
 
         A value of L lanes is L columns, ``position.0``, ``position.1``, ...; an array is one NumPy array. A prim
-        without a value has NaN, and ``pandas.NA`` or ``None`` where the type has no NaN. For deletions, ``strings`` and
+        without a value has NaN, and ``pandas.NA`` or ``None`` where the type has no NaN. Taking an attribute that is
+        left out raises a ``KeyError`` that says why, as does ``frame.attrs["missing"]``. For deletions, ``strings`` and
         what is raised see ``to_arrow``; pandas takes complex values.
         """
         pd = tables.package("pandas", "Read.to_pandas")
@@ -168,20 +171,24 @@ class Read(Handle):
         stage = self._stage
         found, paths = self._gather(timeout, stage._list_paths)
         names = stage._token_strings(list(found))
-        content = tables.Content(dict(zip(names, found.values(), strict=True)), stage._path_strings(paths))
+        missing = dict(zip(stage._token_strings(list(found.missing)), found.missing.values(), strict=True))
+        content = tables.Content(dict(zip(names, found.values(), strict=True)), stage._path_strings(paths), missing)
         return content.worded(stage._token_strings, stage._path_strings) if strings else content
 
     def _gather(
-        self, timeout: int, paths: Callable[[int], Sequence[int]] = lambda _: ()
-    ) -> tuple[dict[int, Column], Sequence[int]]:
-        """Columns by token, and the query's paths if they are asked for. The groups are released."""
+        self, timeout: int, paths: Callable[[int], Sequence[int]] = lambda _: (), attributes: int | None = None
+    ) -> tuple[Columns[int], Sequence[int]]:
+        """Columns by token, and the query's paths if they are asked for. The groups are released. Why columns are
+        missing is asked where there are fewer than ``attributes``."""
         groups: dict[int, list[ReadGroup]] = {}
         try:
             for group in self.groups(timeout):
                 groups.setdefault(group.attribute, []).append(group)
             count = self._stage._list_count
             columns = {token: column(parts, count(parts[0].prim_list)) for token, parts in groups.items()}
-            return columns, next((paths(parts[0].prim_list) for parts in groups.values()), ())
+            whole = len(columns) == attributes
+            missing = {} if whole else dict(self._stage._read_missing(self))
+            return Columns(columns, missing), next((paths(parts[0].prim_list) for parts in groups.values()), ())
         finally:
             for group in (group for parts in groups.values() for group in parts):
                 group.release()

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ovstage import guard
 from ovstage._load import native
-from ovstage.columns import Column
+from ovstage.columns import Columns
 from ovstage.dictionary import PathList, References, minted
 from ovstage.dlpack import DLDataType, element_name
 from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode
@@ -318,18 +318,19 @@ class Stage(native.Stage):
 
     def refresh_query(self, query: Query | int) -> Operation:
         """Ask the filter of a query again; see ``Query.refresh``."""
-        return self._operation(self._refresh_query(query))
+        return self._refresh_query(query)
 
     # --- reads ---
 
     def read(
         self, prims: Prims, attrs: Sequence[int | str], ordinal: int | OrdinalRange | None = None
-    ) -> dict[int | str, Column]:
+    ) -> Columns[int | str]:
         """Read whole attributes in one call: a ``Column`` in the order of the prims for each, by its name or token.
 
         ``prims`` are paths, ``["/A", "/B"]``, or a query or path list. ``ordinal`` is the newest change to contain, or
         an ``OrdinalRange``; by default the newest ordinal up to which all of the attributes are sealed. An attribute
-        that no queried prim has is left out. Raises what ``read_attributes`` and ``Read.to_numpy`` raise. Example::
+        of which nothing is found is left out: taking it raises a ``KeyError`` that says why. Raises what
+        ``read_attributes`` and ``Read.to_numpy`` raise. Example::
 
             velocity = stage.read(["/A", "/B"], ["velocity"])["velocity"].values    # shape (2, 3)
         """
@@ -337,8 +338,10 @@ class Stage(native.Stage):
         chosen = select(self, prims)
         with self._read_whole(chosen, tokens, ordinal) as read:
             read.wait()
-            columns = read.to_numpy()
-        return {name: columns[token] for name, token in zip(asked, tokens, strict=True) if token in columns}
+            columns, _ = read._gather(TIMEOUT_INFINITE, attributes=len(set(tokens)))
+        named = list(zip(asked, tokens, strict=True))
+        found = {name: columns[token] for name, token in named if token in columns}
+        return Columns(found, {name: columns.missing[token] for name, token in named if token in columns.missing})
 
     def read_arrow(
         self,
@@ -403,7 +406,7 @@ class Stage(native.Stage):
         A prim without such an attribute is left alone. A prim whose last attribute goes is gone. What is deleted
         may be written again, with another type too; range reads report the prims in groups with ``is_delete``.
         """
-        return self._operation(self._delete(query, attributes, ordinal))
+        return self._delete(query, attributes, ordinal)
 
     def clone(self, source_path: str, target_paths: Sequence[str], ordinal: int) -> None:
         """Copy a prim and everything below it to each target, and wait for it: see ``clone_async``."""
@@ -420,7 +423,7 @@ class Stage(native.Stage):
         source that holds nothing and an ordinal that is sealed. Targets that are listed twice, or lie inside the source
         or each other, are refused at once.
         """
-        return self._operation(self._clone(source_path, target_paths, ordinal))
+        return self._clone(source_path, target_paths, ordinal)
 
     # --- maps ---
 
@@ -479,7 +482,7 @@ class Stage(native.Stage):
         """Commit one group of a map; see ``Map`` for ``commit``."""
         sync = _sync(cuda_stream, cuda_event)
         how = guard.choice(commit, _COMMIT, "commit")
-        return self._operation(self._unmap_group(mapping, group, *sync, how))
+        return self._unmap_group(mapping, group, *sync, how)
 
     def unmap_attribute(
         self,
@@ -491,7 +494,7 @@ class Stage(native.Stage):
     ) -> Operation:
         """Commit the remaining groups of a map and end it; see ``Map`` for ``commit``."""
         how = guard.choice(commit, _COMMIT, "commit")
-        return self._end(mapping, self._unmap, *_sync(cuda_stream, cuda_event), how)
+        return self._end(mapping, *_sync(cuda_stream, cuda_event), how)
 
     # --- operations ---
 
@@ -532,7 +535,7 @@ class Stage(native.Stage):
         of local transforms that need not be sealed either: compute ``(n, n)``, then seal n, and no reader ever sees
         the ones without the others.
         """
-        return self._operation(self._compute_hierarchy(input_ordinal, output_ordinal, model))
+        return self._compute_hierarchy(input_ordinal, output_ordinal, model)
 
     def get_hierarchy(self, path_list: int, ordinal: int, relation: HierarchyRelation | int) -> HierarchyResult:
         """The relatives of each prim of a path list, waited for."""
@@ -555,26 +558,23 @@ class Stage(native.Stage):
 
     # --- from native answers to objects ---
 
-    def _operation(self, answer: tuple[int, int]) -> Operation:
-        return Operation(self, *answer)
+    def _reserved(self, kind: type[Kind], answer: tuple[Operation, int]) -> Kind:
+        operation, handle = answer
+        return kind(self, handle, operation)
 
-    def _reserved(self, kind: type[Kind], answer: tuple[int, int, int]) -> Kind:
-        status, op, handle = answer
-        return kind(self, handle, Operation(self, status, op))
-
-    def _end(self, ended: Handle | int, call: Callable[..., tuple[int, int]], *details: int) -> Operation:
-        """End a handle natively. An object is claimed first, so that it ends once, and reopened on a refusal."""
-        if not isinstance(ended, Handle):
-            return self._operation(call(ended, *details))
-        ended._claim()
+    def _end(self, mapping: Map | int, stream: int, event: int, commit: int) -> Operation:
+        """End a map natively. An object is claimed first, so that it ends once, and reopened on a refusal."""
+        if not isinstance(mapping, Handle):
+            return self._unmap(mapping, stream, event, commit, None)[0]
+        mapping._claim()
         try:
-            op = self._operation(call(ended.handle, *details))
+            operation, ended = self._unmap(mapping.handle, stream, event, commit, mapping)
         except BaseException:
-            ended._reopen()
+            mapping._reopen()
             raise
-        if not op.ok:
-            ended._reopen()
-        return op
+        if not ended:
+            mapping._reopen()
+        return operation
 
 
 def _sync(cuda_stream: int | None, cuda_event: int | None) -> tuple[int, int]:

@@ -5,8 +5,9 @@ They are made of what ``Read.to_numpy`` gives, and hold the same values. The lib
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ class Content:
 
     columns: Mapping[str, Column]
     paths: Sequence[str]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Why there is no column of an attribute that was asked for."""
 
     def worded(self, tokens: Lookup, paths: Lookup) -> Content:
         """The same, with names in place of the ids of tokens and paths, and texts in place of the bytes of strings."""
@@ -62,7 +65,8 @@ def arrow(pa: Any, content: Content) -> pyarrow.Table:
         data[name] = _arrow_column(pa, name, column)
         if column.deleted.any():
             data[_deletion(name)] = pa.array(column.deleted)
-    return pa.table(data)
+    table = pa.table(data)
+    return table.replace_schema_metadata({"missing": json.dumps(content.missing)}) if content.missing else table
 
 
 def _arrow_column(pa: Any, name: str, column: Column) -> Any:
@@ -114,7 +118,13 @@ def frame(pd: Any, content: Content) -> pandas.DataFrame:
         for part in parts.keys() & data.keys():
             raise ValueError(f"two columns would be called {part!r}: read the attributes {part!r} and {name!r} apart")
         data |= parts
-    return pd.DataFrame(data, index=pd.Index(content.paths, name=PRIM, dtype=object), copy=True)
+    kind = pd.DataFrame
+    if content.missing:
+        kind = import_module("ovstage.frames").Frame
+    made = kind(data, index=pd.Index(content.paths, name=PRIM, dtype=object), copy=True)
+    if content.missing:
+        made.attrs["missing"] = dict(content.missing)
+    return made
 
 
 def _frame_columns(pd: Any, name: str, column: Column) -> dict[str, Any]:

@@ -9,6 +9,7 @@
  *     values.c   what can be written, and how it is read
  *     map.c      buffers that are lent to be written to
  *     filter.c   queries that choose prims
+ *     unasked.c  failures that nobody asks about
  */
 #include "scene.h"
 
@@ -1176,6 +1177,7 @@ int main(int argc, char** argv) {
   run(hierarchy_groups, hierarchy_group_count);
   run(refusal_groups, refusal_group_count);
   if (adversary_rounds > 0) run(adversary_groups, adversary_group_count);
+  run(unasked_groups, unasked_group_count);
   run(last, 1);
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;

@@ -724,7 +724,7 @@ AT(ovstage_go_map_options_t, struct_size, 0);
 AT(ovstage_go_map_options_t, initial, 4);
 AT(ovstage_go_map_options_t, group_rows, 8);
 
-SIZE(ovstage_go_counters_t, 120);
+SIZE(ovstage_go_counters_t, 128);
 AT(ovstage_go_counters_t, struct_size, 0);
 AT(ovstage_go_counters_t, reserved, 4);
 AT(ovstage_go_counters_t, live_exports, 8);
@@ -741,6 +741,15 @@ AT(ovstage_go_counters_t, rows_resolved, 88);
 AT(ovstage_go_counters_t, detach_moves, 96);
 AT(ovstage_go_counters_t, detach_copies, 104);
 AT(ovstage_go_counters_t, maps_adopted, 112);
+AT(ovstage_go_counters_t, refused_unasked, 120);
+
+SIZE(ovstage_go_unasked_t, 72);
+AT(ovstage_go_unasked_t, struct_size, 0);
+AT(ovstage_go_unasked_t, status, 4);
+AT(ovstage_go_unasked_t, call, 8);
+AT(ovstage_go_unasked_t, attribute, 24);
+AT(ovstage_go_unasked_t, reason, 40);
+AT(ovstage_go_unasked_t, text, 56);
 
 SIZE(ovstage_go_match_t, 4);
 IS(OVSTAGE_GO_MATCH_PREDICATE, 0);
@@ -774,7 +783,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 264);
+SIZE(ovstage_go_v1_t, 280);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -809,6 +818,8 @@ AT(ovstage_go_v1_t, write_typed, 232);
 AT(ovstage_go_v1_t, publish_typed, 240);
 AT(ovstage_go_v1_t, tensors_type, 248);
 AT(ovstage_go_v1_t, attributes, 256);
+AT(ovstage_go_v1_t, tell_unasked, 264);
+AT(ovstage_go_v1_t, read_missing, 272);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -50,6 +50,10 @@ extern const check_group adversary_groups[];
 extern const size_t adversary_group_count;
 extern int adversary_rounds; /* how often a call is tried against one */
 
+/* Those of unasked.c. */
+extern const check_group unasked_groups[];
+extern const size_t unasked_group_count;
+
 bool check(bool held, const char* condition, const char* function, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)

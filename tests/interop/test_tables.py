@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 from conftest import address
@@ -279,3 +282,35 @@ def test_failures_of_the_read(scene):
             read(scene.all, ["x"], 9)
         with pytest.raises(TypeError, match="single string"):
             read(scene.all, "x")
+
+
+# --- attributes of which nothing is found ---------------------------------------------------------------------------
+
+
+def why(mapping, key):
+    with pytest.raises(KeyError) as caught:
+        mapping[key]
+    return str(caught.value)
+
+
+def test_frames_say_why_a_column_is_missing(scene):
+    scene.write("mass", np.zeros(5, np.float32))
+    frame = scene.pandas("mass", "charge")
+    assert why(frame, "charge") == '"charge": no prim has it; there are mass (unknown attribute)'
+    assert frame.attrs["missing"].keys() == {"charge"}
+    assert why(frame, "other") == "'other'"  # pandas' own words
+    assert "charge" not in frame
+    assert list(frame.columns) == ["mass"]
+    assert type(frame[["mass"]]) is pd.DataFrame  # what is made of it is a plain one
+    assert type(scene.pandas("mass")) is pd.DataFrame
+    assert why(pickle.loads(pickle.dumps(frame)), "charge") == why(frame, "charge")
+
+
+def test_tables_say_why_a_column_is_missing(scene):
+    scene.write("mass", np.zeros(5, np.float32))
+    table = scene.arrow("mass", "charge")
+    assert table.column_names == ["usd-path", "mass"]
+    assert json.loads(table.schema.metadata[b"missing"]) == {
+        "charge": "no prim has it; there are mass (unknown attribute)"
+    }
+    assert b"missing" not in (scene.arrow("mass").schema.metadata or {})

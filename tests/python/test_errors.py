@@ -159,7 +159,7 @@ import numpy as np, ovstage
 with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
     with names.create_path_list_from_strings(["/A", "/B"]) as prims, stage.query_from_path_list(prims) as query:
         stage.write_attribute(query, "mass", 1, np.float32([1, 2]), is_array=False).wait()
-        stage.write_attribute(query, "mass", 1, np.float32([1]), is_array=False)
+        assert not stage.write_attribute(query, "mass", 1, np.float32([1]), is_array=False).ok
         stage.advance_write_floor(1).wait()
         with stage.read_attributes(query, [names.intern_token("mass")], ovstage.OrdinalRange.latest(1)) as read:
             with read.fetch_next() as group:

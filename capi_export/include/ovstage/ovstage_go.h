@@ -119,6 +119,8 @@ typedef struct {
 } ovstage_go_attribute_t;
 
 /* What is alive and what was done. 120 bytes. Each "live" number is 0 once everything was given back. */
+
+/* What is alive and what was done. 128 bytes. Each "live" number is 0 once everything was given back. */
 typedef struct {
   uint32_t struct_size; /* set it to sizeof(ovstage_go_counters_t) before the call: no more is written */
   uint32_t reserved;
@@ -136,7 +138,18 @@ typedef struct {
   uint64_t detach_moves;    /* commits that moved the pages of a buffer with live views */
   uint64_t detach_copies;   /* commits that copied a buffer with live views */
   uint64_t maps_adopted;    /* map groups whose buffer became all of a column without a copy */
+  uint64_t refused_unasked; /* operations that were refused or failed, and nobody asked: see tell_unasked */
 } ovstage_go_counters_t;
+
+/* An operation that failed and about which nobody asked, as a binding tells it. 72 bytes. */
+typedef struct {
+  uint32_t struct_size; /* sizeof(ovstage_go_unasked_t) */
+  ovstage_api_status_t status;
+  ovx_string_t call;      /* what was called */
+  ovx_string_t attribute; /* empty: the reason begins with its name, or it has none */
+  ovx_string_t reason;    /* the text of the refusal or failure */
+  ovx_string_t text;      /* all of it, for the log */
+} ovstage_go_unasked_t;
 
 /* The table. Its size is struct_size: it grows. */
 typedef struct ovstage_go_v1 {
@@ -348,6 +361,38 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_api_status_t (*attributes)(ovstage_instance_t*, ovstage_go_attribute_t* out, size_t size, size_t room,
                                      size_t* count);
+
+  /* ---- Failures that nobody asked about ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Counts an operation whose failure its caller never looked at (refused_unasked), and logs its text at WARNING: the first of
+   * each call, attribute and status, then one a second for the instance, which says how many were held back since.
+   *
+   *   held_back  receives that number; may be NULL
+   *   Returns    1 if it was told, for a binding that warns by other means, too; 0 if it was held back
+   *
+   * The library tells by itself what it can see of C clients: a call that was refused and whose text the thread did not read
+   * (ovstage_get_last_error) before its next call, and a failed operation that was released, or ended with its stage, before
+   * anybody waited for it or took its status. Calls that release something are left out. Any thread, also after the
+   * instance was destroyed while its bundle is retained; no call into the engine. Does nothing in a child of fork().
+   */
+  int32_t (*tell_unasked)(ovstage_instance_t*, const ovstage_go_unasked_t*, uint64_t* held_back);
+
+  /* ---- Empty reads ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Says of what an open read serves nothing, and why, as it was when the read was opened: "not sealed: newest write 1, floor 0",
+   * "no prim has it; there are mass, velocity", "deleted at 3".
+   *
+   *   index      0, 1, ... in the order of the read's attributes
+   *   attribute  receives the attribute
+   *   reason     receives at most `capacity` bytes of the text, without a NUL; may be NULL with 0
+   *   Returns    the length of the text; 0 beyond the last, and where there is no such read
+   *
+   * Any thread.
+   */
+  size_t (*read_missing)(ovstage_instance_t*, ovstage_read_handle_t, size_t index, ovx_token_t* attribute, char* reason,
+                         size_t capacity);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus

@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from ovstage import guard
 from ovstage.awaiting import settled, waited
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.unasked import Outcome, text_of
 
 if TYPE_CHECKING:
     from ovstage.stage import Stage
@@ -33,13 +34,15 @@ class Cancelled(Exception):
 class Job:
     """One call: what it does, and how it ended."""
 
-    def __init__(self, number: int, name: str, work: Callable[[Job], Any]) -> None:
+    def __init__(self, number: int, name: str, work: Callable[[Job], Any], outcome: Outcome | None) -> None:
         self.number = number
         self.name = name
         self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
         self._work: Callable[[Job], Any] | None = work
+        self._outcome = outcome
+        self._watched: ReferenceType[Outcome] | None = ref(outcome) if outcome is not None else None
         self._cancelled = False
 
     def cancel(self) -> None:
@@ -54,12 +57,22 @@ class Job:
     def perform(self) -> None:
         """Do the work. Whatever goes wrong belongs to whoever waits."""
         work, self._work = self._work, None
+        outcome, self._outcome = self._outcome, None
         try:
             assert work is not None
             self.result = work(self)
         except BaseException as error:
             self.error = error
+            if outcome is not None:
+                outcome.fail(error)
         self.done.set()
+        del outcome  # which the traceback of the error would keep
+
+    def told(self) -> None:
+        """Somebody was told how it ended."""
+        outcome = self._watched() if self._watched is not None else None
+        if outcome is not None:
+            outcome.asked = True
 
 
 class Queue:
@@ -72,11 +85,11 @@ class Queue:
         self._open: dict[int, Job] = {}  # not done, or failed and not reported, by number
         self._issued = 0
 
-    def add(self, name: str, work: Callable[[Job], Any]) -> Job:
+    def add(self, name: str, work: Callable[[Job], Any], outcome: Outcome | None = None) -> Job:
         """Queue a call."""
         with self._lock:
             self._issued += 1
-            job = self._open[self._issued] = Job(self._issued, name, work)
+            job = self._open[self._issued] = Job(self._issued, name, work, outcome)
             self._pending.append(job)
             if not self._running:
                 self._running = True
@@ -99,6 +112,7 @@ class Queue:
             failed = [job for number, job in self._open.items() if number <= upto and job.error is not None]
             for job in failed:
                 del self._open[job.number]
+                job.told()
         return failed
 
     def forget(self, job: Job) -> None:
@@ -138,14 +152,27 @@ class Operation:
         self, stage: Stage, status: int, op_id: int, *, value: Any = True, keepalive: object = None, name: str = ""
     ) -> None:
         guard.stage(stage)
-        self.status = guard.integer(status, "status")
-        self.op_id = guard.uint64(op_id, "op_id")
+        self._status = guard.integer(status, "status")
+        self._op_id = guard.uint64(op_id, "op_id")
+        self._outcome: Outcome | None = None  # of a call that this package made
         self._stage = stage
         self._value = value
         self._keepalive = keepalive
         self._name = name
-        self._job = _queue(stage).find(self.op_id)
-        self._refusal = stage.last_error() if self.status else ""
+        self._job = _queue(stage).find(self._op_id)
+        self._refusal = stage.last_error() if self._status else ""
+
+    @property
+    def status(self) -> int:
+        """0, or the ``ErrorCode`` of a refusal, or of a failure once a wait has told it."""
+        self._ask()
+        return self._status
+
+    @property
+    def op_id(self) -> int:
+        """The number of the call among those of its stage."""
+        self._ask()
+        return self._op_id
 
     @property
     def ok(self) -> bool:
@@ -154,8 +181,9 @@ class Operation:
 
     def error_message(self) -> str:
         """Why the call was refused or failed; empty while nothing is known to have gone wrong."""
+        self._ask()
         error = self._job.error if self._job and self._job.done.is_set() else None
-        return self._refusal or (_text(error) if error else "")
+        return self._refusal or (text_of(error) if error else "")
 
     def wait(self, timeout: int = TIMEOUT_INFINITE) -> Any:
         """The value when it is done, ``None`` when it is not done in time; ``OvstageError`` when it failed.
@@ -164,18 +192,18 @@ class Operation:
         """
         limit = guard.timeout(timeout)
         if not self.ok:
-            raise OvstageError(self.status, self._named(self._refusal))
-        if self._job is None and not _queue(self._stage).issued(self.op_id):
-            text = f"op_id {self.op_id} is no population call of this stage"
+            raise OvstageError(self._status, self._named(self._refusal))
+        if self._job is None and not _queue(self._stage).issued(self._op_id):
+            text = f"op_id {self._op_id} is no population call of this stage"
             raise OvstageError(ErrorCode.INVALID_ARGUMENT, self._named(text))
         if self._job is not None and not waited(self._job.done.wait, limit):
             return None
         self._keepalive = None
-        failed = _queue(self._stage).report(self.op_id)
+        failed = _queue(self._stage).report(self._op_id)
         if self._job is not None and self._job.error is not None:
             self._raise(self._job.error)
         if failed:
-            texts = "; ".join(f"{job.name}: {_text(job.error)}" for job in failed)
+            texts = "; ".join(f"{job.name}: {text_of(job.error)}" for job in failed if job.error is not None)
             raise _noted(OvstageError(ErrorCode.OP_FAILED, f"an earlier call that nobody waited for failed: {texts}"))
         result = self._job.result if self._job is not None and self._value is None else self._value
         return True if result is None else result
@@ -188,10 +216,14 @@ class Operation:
         """``await operation`` does what ``wait()`` does, without holding up the event loop."""
         return settled(self)
 
+    def _ask(self) -> None:
+        if self._outcome is not None:
+            self._outcome.asked = True
+
     def _raise(self, error: BaseException) -> None:
         if not isinstance(error, OvstageError):
             raise _noted(error)
-        self.status, self._refusal = ErrorCode(error.code), error.message
+        self._status, self._refusal = ErrorCode(error.code), error.message
         raise _noted(OvstageError(error.code, self._named(error.message))) from error
 
     def _named(self, text: str) -> str:
@@ -208,9 +240,11 @@ class Call(Generic[Result]):
 
     def start(self) -> Operation:
         """Queue it; ``wait`` returns what ``work`` returned."""
-        job = self._queue().add(self.name, self._work)
+        outcome = Outcome(self.stage, self.name)
+        job = self._queue().add(self.name, self._work, outcome)
         operation = Operation(self.stage, ErrorCode.OK, job.number, value=None, name=self.name)
         operation._job = job  # it may be done by now, and then the queue does not know it any more
+        operation._outcome = outcome
         return operation
 
     def run(self) -> Result:
@@ -256,9 +290,5 @@ _thread = threading.local()
 
 
 def _noted(error: BaseException) -> BaseException:
-    _thread.error = _text(error)
+    _thread.error = text_of(error)
     return error
-
-
-def _text(error: BaseException | None) -> str:
-    return error.message if isinstance(error, OvstageError) else f"{type(error).__name__}: {error}"

@@ -12,6 +12,7 @@ from ovstage import guard
 from ovstage.awaiting import settled, waited
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.unasked import Outcome
 
 if TYPE_CHECKING:
     from ovstage.population.export.destination import ExportDestination
@@ -34,16 +35,29 @@ class _ExportCall:
         value: Any = None,
         destination: ExportDestination | None = None,
     ) -> None:
-        self.status: int = ErrorCode.OK
-        self.op_id = next(self._ids)
+        self._status: int = ErrorCode.OK
+        self._op_id = next(self._ids)
         self._stage = stage
         self._name = name
         self._value = value
         self._refusal = ""
         self._consumed = False
-        self._future: Future[Any] = _worker().submit(named, name, work)
+        self._outcome = Outcome(stage, name)
+        self._future: Future[Any] = _worker().submit(_watched, self._outcome, name, work)
         if destination is not None:
             destination._pending = self._future
+
+    @property
+    def status(self) -> int:
+        """0, or the ``ErrorCode`` of a failure once a wait has told it."""
+        self._outcome.asked = True
+        return self._status
+
+    @property
+    def op_id(self) -> int:
+        """The number of the export."""
+        self._outcome.asked = True
+        return self._op_id
 
     @property
     def ok(self) -> bool:
@@ -52,11 +66,13 @@ class _ExportCall:
 
     def error_message(self) -> str:
         """Why it failed; empty before a ``wait()`` has said so."""
+        self._outcome.asked = True
         return self._refusal
 
     def wait(self, timeout: int = TIMEOUT_INFINITE) -> Any:
         """The outcome, or ``None`` when it is not there after ``timeout`` nanoseconds."""
         limit = guard.timeout(timeout)
+        self._outcome.asked = True
         if self._consumed:
             raise RuntimeError(f"the result of this {self._name} has already been consumed")
         if not waited(self._finished, limit):
@@ -65,7 +81,7 @@ class _ExportCall:
             outcome = self._future.result()
         except OvstageError as error:
             self._consumed = True
-            self.status, self._refusal = error.code, error.message
+            self._status, self._refusal = error.code, error.message
             raise
         self._consumed = True
         return outcome if self._value is None else self._value
@@ -75,6 +91,7 @@ class _ExportCall:
 
     def done(self) -> bool:
         """Whether ``wait()`` would not wait. Consumes nothing."""
+        self._outcome.asked = True
         return self._consumed or self._future.done()
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -105,6 +122,15 @@ class DestinationCreateOperation(DestinationOperation):
 def _worker() -> ThreadPoolExecutor:
     """One thread for the exports of a process, so that they happen in the order of the calls."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="ovstage-export")
+
+
+def _watched(outcome: Outcome, name: str, work: Callable[[], Any]) -> Any:
+    try:
+        return named(name, work)
+    except BaseException as error:
+        outcome.fail(error)
+        del outcome  # which the traceback would keep
+        raise
 
 
 def named(name: str, work: Callable[[], Any]) -> Any:
