@@ -17,7 +17,7 @@ from ovstage import OvstageError, Stage
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
 
-from pxr import Gf, Sdf, Usd, UsdGeom, Vt  # type: ignore # noqa: E402
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdUtils, Vt  # type: ignore # noqa: E402
 from scenes import read, usda  # noqa: E402
 
 from ovstage import population  # noqa: E402
@@ -157,6 +157,39 @@ def test_a_text_file_saved_by_another_program_is_followed_when_asked(stage: Stag
     assert read(stage, "/Cube", "size") == 25
 
 
+@pytest.mark.parametrize("edit", ["in memory", "in place"])
+def test_the_layer_of_a_value_clip_is_followed(stage: Stage, tmp_path: Path, edit: str) -> None:
+    clip, manifest = (Sdf.Layer.CreateNew(str(tmp_path / name)) for name in ("clip.usdc", "manifest.usda"))
+    for layer in (clip, manifest):
+        size = Sdf.AttributeSpec(Sdf.CreatePrimInLayer(layer, "/Cube"), "size", Sdf.ValueTypeNames.Double)
+    clip.SetTimeSample(size.path, 0, 5.0)
+    clip.Save()
+    manifest.Save()
+    clips = """clips = {
+        dictionary default = {
+            double2[] active = [(0, 0)]
+            double2[] times = [(0, 0), (24, 24)]
+            asset[] assetPaths = [@./clip.usdc@]
+            asset manifestAssetPath = @./manifest.usda@
+            string primPath = "/Cube"
+        }
+    }"""
+    (tmp_path / "scene.usda").write_text(usda(f'def Cube "Cube" (\n    {clips}\n)\n{{\n}}\n'))
+    population.open_usd(stage, tmp_path / "scene.usda", time_code=0.0)
+    if edit == "in memory":  # USD tells nobody
+        clip.SetTimeSample(size.path, 0, 7.0)
+        assert population.apply_usd_changes(stage, 2).values == 0
+    else:
+        other = Sdf.Layer.CreateAnonymous(".usdc")
+        other.TransferContent(clip)
+        other.SetTimeSample(size.path, 0, 7.0)
+        other.Export(str(tmp_path / "other.usdc"))
+        write_in_place(tmp_path / "clip.usdc", (tmp_path / "other.usdc").read_bytes())
+    assert population.apply_usd_changes(stage, 3, reload=edit == "in memory").values == 1
+    stage.advance_write_floor(3).wait()
+    assert read(stage, "/Cube", "size") == 7
+
+
 def test_edits_that_are_not_saved_survive_a_reload_which_says_so(stage: Stage, tmp_path: Path) -> None:
     scene = tmp_path / "scene.usda"
     scene.write_text(CUBE)
@@ -234,6 +267,85 @@ def test_a_chain_deeper_than_the_recursion_limit_is_edited_and_retimed(stage: St
     world = read(stage, str(last), "omni:fabric:worldMatrix")
     assert world is not None
     assert np.ravel(world)[14] == 2
+
+
+# --- names of layers and assets ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of one layer, a file of the same beside it in a folder, and tiles of a texture."""
+    folder = tmp_path / "assets"
+    folder.mkdir()
+    (folder / "cube.usda").write_text(usda('def Cube "Cube"\n{\n}\n', header='defaultPrim = "Cube"'))
+    UsdUtils.CreateNewUsdzPackage(str(folder / "cube.usda"), str(tmp_path / "cube.usdz"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["cube.usdz[cube.usda]", "assets/cube.usda:SDF_FORMAT_ARGS:target=usd"])
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_layer_may_be_named_as_usd_names_it(
+    stage: Stage, package: Path, monkeypatch: pytest.MonkeyPatch, name: str, absolute: bool
+) -> None:
+    monkeypatch.chdir(package)
+    name = str(package / name) if absolute else name
+    assert list(population.open_usd(stage, name).paths) == ["/", "/Cube"]
+    population.add_usd_reference(stage, name, "/More")
+    assert list(population.apply_usd_changes(stage, 2).paths) == ["/More"]
+
+
+def test_a_layer_on_the_search_path_of_the_resolver_opens(package: Path) -> None:
+    code = f"""
+        from pxr import Ar
+        from ovstage import Stage, population
+        Ar.DefaultResolver.SetDefaultSearchPath([{str(package / "assets")!r}])
+        print(*population.open_usd(Stage(), "cube.usda").paths)
+        print(*population.open_usd(Stage(), "cube.usda:SDF_FORMAT_ARGS:target=usd").paths)
+        population.open_usd(Stage(), "nothing.usda")
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "/ /Cube\n/ /Cube\n"
+    assert "cannot open USD file 'nothing.usda': there is no such file" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("cube.usdz[none.usda]", "USD finds no 'none.usda' that it can read in the package"),
+        ("cube.usdz[cube.png]", "its extension says no USD format"),
+        ("none.usdz[cube.usda]", "there is no such file"),
+        ("none.usda:SDF_FORMAT_ARGS:target=usd", "there is no such file"),
+        ("assets:SDF_FORMAT_ARGS:target=usd", "it is a directory"),
+    ],
+)
+def test_a_name_that_leads_nowhere_says_why(stage: Stage, package: Path, name: str, reason: str) -> None:
+    with pytest.raises(OvstageError, match=reason):
+        population.open_usd(stage, package / name)
+
+
+def test_paths_that_mean_something_only_where_they_are_written_are_named_with_the_place(
+    stage: Stage, tmp_path: Path
+) -> None:
+    look = tmp_path / "look.usda"
+    (tmp_path / "there.png").touch()
+    assets = {
+        "tiles": "@./a.<UDIM>.png@",
+        "unknown": '@`"./${NOPE}.png"`@',
+        "several": "[@there.png@, @a.<UVTILE0>.png@]",
+        "known": '@`"./${NAME}.png"`@',
+        "missing": "@./none.png@",
+        "absolute": "@/a.<UDIM>.png@",
+    }
+    lines = "".join(f"    asset{'[]' * (path[0] == '[')} {name} = {path}\n" for name, path in assets.items())
+    variables = 'defaultPrim = "Look"\nexpressionVariables = { string NAME = "there" }'
+    look.write_text(usda(f'def "Look"\n{{\n{lines}}}\n', header=variables))
+    scene = tmp_path / "scene.usda"
+    scene.write_text(usda('def "A" (references = @./look.usda@)\n{\n}\n'))
+    report = population.open_usd(stage, scene)
+    assert {str(said) for said in report.skipped} == {
+        f"/A.{name}: its path is not resolved; it is published as written, relative to {look}"
+        for name in ("tiles", "unknown", "several")
+    }
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

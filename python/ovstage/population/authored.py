@@ -6,6 +6,8 @@ takes less than to put many questions to one, and what is to be done with the an
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress, repeat
@@ -15,7 +17,7 @@ from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population.forms import CONNECTION, RELATIONSHIP, only_forms
 from ovstage.population.schemas import form_for
-from ovstage.population.source import sentences
+from ovstage.population.source import is_address, sentences
 from ovstage.population.texts import NO_TEXT, readable
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Authored", "Slot"]
 
 _OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
+
+_ASSETS = (Sdf.AssetPath, Sdf.AssetPathArray)
+_TILES = re.compile(r"<U[A-Z0-9]+>")  # <UDIM>, <UVTILE0>: USD leaves it to renderers to resolve them
 
 _value = Usd.Attribute.Get
 _value_type = Usd.Attribute.GetTypeName
@@ -80,7 +85,10 @@ class Authored:
     def _read_values(self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute]) -> None:
         values = list(map(_value, found, repeat(self._time)))
         connected = list(map(_is_connected, found))
-        if type(None) in set(map(type, values)):
+        kinds = set(map(type, values))
+        if not kinds.isdisjoint(_ASSETS):
+            self._name_unresolved(slot, rows, found, values)
+        if type(None) in kinds:
             self._explain(slot, rows, found, values)
             has_value = [value is not None for value in values]
             rows_of_values, attributes = list(compress(rows, has_value)), list(compress(found, has_value))
@@ -102,14 +110,35 @@ class Authored:
         """Whether there is a value that USD does not hand out: Python is told ``None``, as where there is none."""
         if not found.HasValue():
             return False
+        spec = self._opinion(found)
+        if spec is None:
+            return False
+        if times := self._times(spec):
+            samples = (readable(partial(spec.layer.QueryTimeSample, spec.path, time), None) for time in times)
+            return any(sample is None for sample in samples)
+        return readable(partial(getattr, spec, "default"), None) is None
+
+    def _name_unresolved(
+        self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute], values: Sequence[Any]
+    ) -> None:
+        """Of a path that stands for several files, or whose variables lead nowhere, the stage has what is written and
+        no more: what that is relative to is said here."""
+        for row, each, value in zip(rows, found, values, strict=True):
+            for path in value if isinstance(value, Sdf.AssetPathArray) else [value]:
+                if path is not None and not path.resolvedPath and _needs_its_place(path):
+                    spec = self._opinion(each)
+                    where = f" to {spec.layer.realPath}" if spec and spec.layer.realPath else ""
+                    self._skip(slot, row, f"its path is not resolved; it is published as written, relative{where}")
+
+    def _opinion(self, found: Usd.Attribute) -> Sdf.AttributeSpec | None:
+        """What says the value of an attribute in the layers."""
         for spec in found.GetPropertyStack(self._time):
-            times = spec.layer.ListTimeSamplesForPath(spec.path) if not self._time.IsDefault() else []
-            if times:
-                samples = (readable(partial(spec.layer.QueryTimeSample, spec.path, time), None) for time in times)
-                return any(sample is None for sample in samples)
-            if spec.HasDefaultValue():
-                return readable(partial(getattr, spec, "default"), None) is None
-        return False
+            if self._times(spec) or spec.HasDefaultValue():
+                return spec
+        return None
+
+    def _times(self, spec: Sdf.AttributeSpec) -> list[float]:
+        return [] if self._time.IsDefault() else list(spec.layer.ListTimeSamplesForPath(spec.path))
 
     def _read_connections(self, slot: Slot, row: int, found: Usd.Attribute) -> None:
         try:
@@ -147,6 +176,13 @@ class Authored:
 
     def _skip(self, slot: Slot, row: int, reason: str) -> None:
         self._scene.skip((row,), slot.name, reason)
+
+
+def _needs_its_place(path: Sdf.AssetPath) -> bool:
+    """Whether there may be something where USD finds nothing, and only the place of the path says where."""
+    if path.authoredPath.startswith("`"):
+        return True
+    return bool(_TILES.search(path.path)) and not (os.path.isabs(path.path) or is_address(path.path))
 
 
 def _refusal(found: Usd.Property, error: Tf.ErrorException) -> str:

@@ -56,11 +56,11 @@ def rewritten() -> set[str]:
     return found
 
 
-def read_rewritten() -> None:
-    """Read again what was written in place. ``Unreadable`` for a file of which USD makes nothing, or over whose layer
-    there are edits that would be lost."""
+def read_rewritten() -> bool:
+    """Read again what was written in place; whether anything was. ``Unreadable`` for a file of which USD makes nothing,
+    or over whose layer there are edits that would be lost."""
     if not (paths := rewritten()):
-        return
+        return False
     loaded = {layer: path for layer in Sdf.Layer.GetLoadedLayers() if (path := _mapped(layer))}
     for path in paths:
         stamp = _stamp(path)
@@ -77,6 +77,7 @@ def read_rewritten() -> None:
         _stamps[path] = stamp or _stamps[path]
     for path in _stamps.keys() - loaded.values():
         del _stamps[path]
+    return True
 
 
 def _mapped(layer: Sdf.Layer) -> str:

@@ -59,7 +59,8 @@ class Report:
     """What could not be represented, or not exactly: prim, attribute, reason, and how many more prims the same holds
     for."""
     warnings: Sequence[str] = ()
-    """What USD had to say while it composed the scene, such as a reference to a missing file."""
+    """What USD had to say while it composed the scene, such as a reference to a missing file; which files were not read
+    again, though that was asked for."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time of the phases ``compose``, ``read`` and ``write``."""
 
@@ -72,7 +73,7 @@ class Report:
         if self.skipped:
             text += f"; not as the scene has it: {_some(self.skipped, 'skipped')}"
         if self.warnings:
-            text += f"; USD warned: {_some(self.warnings, 'warnings')}"
+            text += f"; warnings: {_some(self.warnings, 'warnings')}"
         return text
 
     def _summary(self) -> str:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
+from weakref import WeakSet
 
 from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
 
@@ -22,7 +23,7 @@ from ovstage.awaiting import SLICE
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population import files
 
-__all__ = ["Edited", "Source", "is_prim_path", "listening", "refusing", "sentences"]
+__all__ = ["Edited", "Source", "is_address", "is_prim_path", "listening", "refusing", "sentences"]
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 # USD ends some sentences with the address of the stage object, which tells a reader nothing.
@@ -95,6 +96,7 @@ class Source:
     """A composed scene that can be edited and read again."""
 
     def __init__(self, root: Sdf.Layer) -> None:
+        self._process = os.getpid()
         self._edits = Sdf.Layer.CreateAnonymous("edits.usda")
         self.stage = Usd.Stage.Open(root, self._edits)
         _read_again(self.stage.GetUsedLayers())
@@ -102,7 +104,7 @@ class Source:
         self.seconds = math.nan
         self.edits = Edits()
         self._references: dict[int, tuple[Sdf.Layer, Sdf.Layer]] = {}
-        self._process = os.getpid()
+        _sources.add(self)
         self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self.edits.hear, self.stage)
 
     def __del__(self) -> None:
@@ -168,7 +170,13 @@ class Source:
         _read_again(used)
         if not edited:
             self.stage.Reload()  # looks for files, too, that were missing
+        self.suspect_clips()
         return [f"{layer.identifier} has edits that are not saved, so its file was not read again" for layer in edited]
+
+    def suspect_clips(self) -> None:
+        """Read everything with the next update if there are value clips: USD tells nobody that their layers change."""
+        if len(self.stage.GetUsedLayers(True)) > len(self.stage.GetUsedLayers(False)):
+            self.edits.put(Edited(True, set()))
 
     def require_whole(self) -> None:
         """Refuse what was just read if one of its files was written meanwhile: it may be half of both."""
@@ -221,6 +229,8 @@ class Source:
 # threads of population calls, before the locks of the engine and never under them, and never while columns are written.
 _alone = threading.Lock()
 
+_sources: WeakSet[Source] = WeakSet()
+
 _dropped: deque[dict[str, object]] = deque()
 """What sources that are gone held. It is dropped under the lock, by whoever has it or has it next."""
 
@@ -240,7 +250,9 @@ def listening(check: Callable[[], None]) -> Iterator[list[str]]:
         delegate = UsdUtils.CoalescingDiagnosticDelegate()
         try:
             with refusing("cannot read the scene"):
-                files.read_rewritten()
+                if files.read_rewritten():
+                    for source in _sources:
+                        source.suspect_clips()
             yield heard
         except BaseException as error:
             traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the scene
@@ -283,27 +295,45 @@ def refusing(what: str) -> Iterator[None]:
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reason}") from None
 
 
-def _layer(path: str) -> Sdf.Layer:
-    if not _URI.match(path):
-        if not os.path.exists(path):
+def _layer(name: str) -> Sdf.Layer:
+    """A layer by a name that USD understands: a file, one in a package (``robot.usdz[arm.usda]``), an address, or what
+    the resolver finds on its search path; each may be followed by arguments of the format."""
+    path, arguments = Sdf.Layer.SplitIdentifier(name)
+    file, inside = Ar.SplitPackageRelativePathOuter(path) if not os.path.exists(path) else (path, "")
+    if not is_address(file):
+        if os.path.exists(file):
+            _require_file(file, inside or file)
+            file = os.path.abspath(file)
+        elif not Ar.GetResolver().Resolve(file):
             raise _Refused("there is no such file")
-        if os.path.isdir(path):
-            raise _Refused("it is a directory")
-        if not os.access(path, os.R_OK):
-            raise _Refused("it may not be read by this user")
-        if not Sdf.FileFormat.FindByExtension(path):
-            raise _Refused("its extension says no USD format: USD reads .usd, .usda, .usdc and .usdz")
-        if not os.path.getsize(path):
-            raise _Refused("it is empty")
-        path = os.path.abspath(path)
-    layer = Sdf.Layer.FindOrOpen(path)
+        path = Ar.JoinPackageRelativePath(file, inside) if inside else file
+    layer = Sdf.Layer.FindOrOpen(path, arguments)
     if layer and not layer.dirty:
         layer.Reload()  # before it is composed: somebody may have opened it when its file was another
-    if not layer and _URI.match(path) and not Ar.GetResolver().Resolve(path):
+    if not layer and is_address(file) and not Ar.GetResolver().Resolve(path):
         raise _Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
+    if not layer and inside:
+        raise _Refused(f"USD finds no {inside!r} that it can read in the package")
     if not layer:
         raise _Refused("USD finds no format that it knows in it; it may be damaged")
     return layer
+
+
+def _require_file(path: str, layer: str) -> None:
+    """Say of a file what USD would say worse, or not at all; ``layer`` is the name of what is read in it."""
+    if os.path.isdir(path):
+        raise _Refused("it is a directory")
+    if not os.access(path, os.R_OK):
+        raise _Refused("it may not be read by this user")
+    if not Sdf.FileFormat.FindByExtension(Ar.SplitPackageRelativePathInner(layer)[1] or layer):
+        raise _Refused("its extension says no USD format: USD reads .usd, .usda, .usdc and .usdz")
+    if not os.path.getsize(path):
+        raise _Refused("it is empty")
+
+
+def is_address(path: str) -> bool:
+    """Whether a path is one of a resolver, as ``https://...`` is, and not one of a file."""
+    return _URI.match(path) is not None
 
 
 def _read_again(layers: Iterable[Sdf.Layer]) -> None:
