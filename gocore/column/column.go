@@ -141,8 +141,8 @@ func (c *Column) Row(path uint32) int { return c.row(path) }
 // Run returns the first of consecutive rows that hold exactly these paths in order, or -1.
 func (c *Column) Run(paths []uint32) int { return c.run(paths) }
 
-// Add gives rows to paths that have none, consecutive and in order. The rows hold no state until a write names them. Rows
-// that deleted prims gave up are used again when enough of them lie together.
+// Add gives rows to paths that have none, consecutive and in order; the caller does not change paths afterwards. The rows hold
+// no state until a write names them. Rows that deleted prims gave up are used again when enough of them lie together.
 func (c *Column) Add(paths []uint32) Rows { return Interval(c.table.add(paths), len(paths)) }
 
 // Epoch rises when rows are given up: what was looked up before is no longer true.

@@ -216,3 +216,20 @@ func TestBitmapsByTheWord(t *testing.T) {
 		}
 	}
 }
+
+// Columns whose rows came with one list share it until one of them changes.
+func TestColumnsShareTheListOfTheirRows(t *testing.T) {
+	paths := []uint32{5, 6, 7}
+	var a, b table
+	assert.Equal(t, 0, a.add(paths))
+	assert.Equal(t, 0, b.add(paths))
+	assert.Same(t, &a.paths[0], &b.paths[0])
+
+	a.giveUp([]uint32{1})
+	assert.Equal(t, 1, a.add([]uint32{8}), "the vacant row")
+	assert.Equal(t, 3, b.add([]uint32{9}))
+	assert.Equal(t, []uint32{5, 8, 7}, a.paths)
+	assert.Equal(t, []uint32{5, 6, 7, 9}, b.paths)
+	assert.Equal(t, []uint32{5, 6, 7}, paths)
+	assert.Equal(t, []int{0, -1, 2, 1}, []int{a.row(5), a.row(6), a.row(7), a.row(8)})
+}

@@ -203,6 +203,7 @@ func (r Rows) transfer(dst, src []byte, width int) {
 // plain integers: the garbage collector never looks into it.
 type table struct {
 	paths  []uint32 // row -> path index, vacant for a row that was given up
+	shared bool     // paths is somebody else's: it is copied before it changes
 	slots  []uint32 // hash slot -> row+1, 0 empty
 	hashed int      // rows entered into slots; the rest waits for the first lookup that needs it
 	free   []uint32 // vacant rows, ascending
@@ -214,7 +215,8 @@ type table struct {
 // vacant stands for the path of a row that no prim has.
 const vacant = ^uint32(0)
 
-// add gives consecutive rows to paths and returns the first.
+// add gives consecutive rows to paths and returns the first. The caller does not change paths afterwards: columns whose rows
+// all came with one list share it, and cost Go's heap nothing.
 func (t *table) add(paths []uint32) int {
 	t.added += uint64(len(paths))
 	if start, ok := t.take(len(paths)); ok {
@@ -224,7 +226,11 @@ func (t *table) add(paths []uint32) int {
 		}
 		return start
 	}
-	t.paths = append(t.paths, paths...)
+	if len(t.paths) == 0 {
+		t.paths, t.shared = slices.Clip(paths), true
+		return 0
+	}
+	t.paths, t.shared = append(t.paths, paths...), t.shared && len(paths) == 0
 	return len(t.paths) - len(paths)
 }
 
@@ -253,6 +259,9 @@ func (t *table) take(n int) (start int, ok bool) {
 
 // giveUp makes rows vacant.
 func (t *table) giveUp(rows []uint32) {
+	if t.shared {
+		t.paths, t.shared = slices.Clone(t.paths), false
+	}
 	for _, row := range rows {
 		t.paths[row] = vacant
 	}

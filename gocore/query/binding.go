@@ -81,6 +81,10 @@ func (c *Bindings) Prepare(col *column.Column, list *pathdict.List) (Growth, err
 		return g, nil
 	}
 	paths := list.Indices()
+	if len(b.missing) == len(paths) && list.Unique() {
+		g.added = paths
+		return g, nil
+	}
 	g.added = make([]uint32, len(b.missing))
 	for i, position := range b.missing {
 		g.added[i] = paths[position]

@@ -134,8 +134,8 @@ bool library_level(uint32_t level[3]) {
 
 /* ---- Room -------------------------------------------------------------------------------------------------------- */
 
-/* Bytes of address space, not of memory, that the runtime of Go reserves. */
-#define NEEDED_SPACE ((uint64_t)1 << 30)
+/* Bytes of address space, not of memory, that the runtime of Go and its threads reserve. */
+#define NEEDED_SPACE ((uint64_t)7 << 28)
 
 static bool has_address_space(void) {
   struct rlimit limit;

@@ -105,9 +105,10 @@ def test_package_inside_a_zip_file_says_what_is_missing(tmp_path):
     assert "RuntimeError: Failed to load" in done.stderr and archive in done.stderr
 
 
-def test_too_little_address_space_is_refused_with_a_sentence(program):
+@pytest.mark.parametrize("limit", [600, 1400, 1800])
+def test_too_little_address_space_is_refused_with_a_sentence(limit):
     """The engine's runtime would end the process."""
-    limited = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (600 << 20, -1))\n" + PROGRAM
+    limited = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({limit} << 20, -1))\n" + PROGRAM
     done = run(sys.executable, "-c", limited)
     assert done.returncode == 1
     assert "RuntimeError: Failed to load" in done.stderr and "address space" in done.stderr
