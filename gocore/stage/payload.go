@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"ovstage/gocore/column"
@@ -114,10 +115,17 @@ func checkView(v tensor.View, name string) *Error {
 
 // selected lists the positions below n whose bit is set.
 func selected(mask []uint64, n int) []uint32 {
-	list := []uint32{}
-	for i := range n {
-		if mask[i/64]>>(i%64)&1 == 1 {
-			list = append(list, uint32(i))
+	ones := 0
+	for _, word := range mask {
+		ones += bits.OnesCount64(word)
+	}
+	list := make([]uint32, 0, min(ones, n))
+	for at, word := range mask[:(n+63)/64] {
+		if beyond := 64*(at+1) - n; beyond > 0 {
+			word &= ^uint64(0) >> beyond
+		}
+		for ; word != 0; word &= word - 1 {
+			list = append(list, uint32(64*at+bits.TrailingZeros64(word)))
 		}
 	}
 	return list

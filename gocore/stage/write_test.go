@@ -342,3 +342,35 @@ func TestRecordedBuiltInsHoldTokens(t *testing.T) {
 		assert.Contains(t, err.Text, "holds token ids")
 	}
 }
+
+func TestSelectedBits(t *testing.T) {
+	assert.Equal(t, []uint32{}, selected([]uint64{0}, 5))
+	assert.Equal(t, []uint32{0, 3}, selected([]uint64{0b11001}, 4), "bits beyond the last are not looked at")
+	assert.Equal(t, []uint32{63, 64, 69}, selected([]uint64{1 << 63, 1 | 1<<5 | 1<<6}, 70))
+	assert.Equal(t, []uint32{}, selected(nil, 0))
+	all := selected([]uint64{^uint64(0), ^uint64(0)}, 128)
+	assert.Len(t, all, 128)
+	assert.EqualValues(t, 127, all[127])
+}
+
+func TestPartsOfQueries(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/A", "/B", "/C")
+	part, err := f.QueryWhere(q, []uint64{0b110}, 3)
+	require.Nil(t, err)
+	same, err := f.QueryWhere(q, []uint64{0b110}, 3)
+	require.Nil(t, err)
+	assert.Same(t, f.queries[part].Prims, f.queries[same].Prims, "equal masks make equal lists")
+	f.write(part, "v", 1, float3{2}, float3{3})
+	f.seal(1)
+	assert.Equal(t, []float3{{2}, {3}}, f.read(part, "v", 1))
+	count, err := f.QueryCount(part)
+	require.Nil(t, err)
+	assert.Equal(t, 2, count)
+	_, err = f.QueryWhere(q, []uint64{0b110}, 2)
+	assert.Equal(t, InvalidArgument, err.Code)
+	_, err = f.QueryWhere(4711, nil, 0)
+	assert.Equal(t, InvalidHandle, err.Code)
+	_, err = f.QueryCount(4711)
+	assert.Equal(t, InvalidHandle, err.Code)
+}

@@ -42,6 +42,12 @@ PyObject* handle_names(PyObject* operation, const char* call, PyObject* handle) 
   return opened_by ? operation_named_like(operation, call, opened_by) : operation_named(operation, call, NULL, NULL);
 }
 
+PyObject* handle_open_at_once(handle_class* class, Stage* stage, uint64_t number) {
+  PyObject* type = package_attribute(&class->type, "ovstage.handles", class->name);
+  Handle* self = type ? (Handle*)new_object((PyTypeObject*)type) : NULL;
+  return self ? (PyObject*)opened(self, stage, number, NULL) : NULL;
+}
+
 static int handle_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   static char* names[] = {"stage", "handle", "op", NULL};
   Handle* self = (Handle*)object;

@@ -284,6 +284,7 @@ PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssiz
 PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_refresh_query(PyObject* object, PyObject* handle);
 PyObject* stage_query_path_list(PyObject* object, PyObject* path_list);
+PyObject* stage_query_where(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_release_group(PyObject* object, PyObject* group);
@@ -372,6 +373,9 @@ void forgotten(PyObject* object);
 
 /* What an enqueue reserved, as one of these. */
 PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
+
+/* The same for what is open at once, without an operation. */
+PyObject* handle_open_at_once(handle_class* class, Stage* stage, uint64_t number);
 
 /* As operation_named, of what opens it. */
 PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal);
@@ -554,6 +558,9 @@ void words_close(words* list);
 /* The argument `mask`: words of 64 bits, or truth values, which are packed into them; `truths` tells how many they are,
  * and is -1 for words. */
 bool mask_open(words* out, PyObject* values, Py_ssize_t* truths);
+
+/* The same, with the argument `count`, NULL or None where it is left out: how many prims the mask is for. */
+bool counted_mask_open(words* out, PyObject* values, PyObject* given_count, uint32_t* count);
 
 /* Whether a value is a bool of Python, NumPy or a tensor library; -1: an exception. */
 int is_truth(PyObject* value);

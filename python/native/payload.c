@@ -150,29 +150,26 @@ static bool open_index_map(payload* self, PyObject* given_map, bool has_count) {
 }
 
 /* Truth values say how many prims they are for. */
-static bool judge_truths(payload* self, Py_ssize_t truths, bool has_count) {
-  ovstage_write_data_t* data = &self->write.data;
-  if (has_count && data->count != (uint64_t)truths) {
+static bool judge_truths(Py_ssize_t truths, bool has_count, uint32_t* count) {
+  if (has_count && *count != (uint64_t)truths) {
     PyErr_Format(PyExc_ValueError,
                  "mask must have one truth value per logical element: count is %u, mask has %zd; leave count out for "
                  "all prims of the query",
-                 data->count, truths);
+                 *count, truths);
     return false;
   }
   if (truths > UINT32_MAX) {
     PyErr_Format(PyExc_ValueError, "mask must have at most %u truth values, got %zd", UINT32_MAX, truths);
     return false;
   }
-  data->count = (uint32_t)truths;
-  self->whole = has_count ? 0 : (size_t)truths;
+  *count = (uint32_t)truths;
   return true;
 }
 
 #define TRUTH_VALUES "for one truth value per prim pass dtype bool, such as numpy.asarray(mask, dtype=bool)"
 
 /* Words do not; as many as there are prims are no words, but numbers that were meant as truth values. */
-static bool judge_words(const payload* self, bool has_count) {
-  uint32_t count = self->write.data.count;
+static bool judge_words(const words* mask, bool has_count, uint32_t count) {
   size_t wanted = ((size_t)count + 63) / 64;
   if (!has_count) {
     PyErr_SetString(PyExc_ValueError,
@@ -180,25 +177,36 @@ static bool judge_words(const payload* self, bool has_count) {
                     "are for; " TRUTH_VALUES);
     return false;
   }
-  if (wanted == self->mask.count) return true;
+  if (wanted == mask->count) return true;
   PyErr_Format(PyExc_ValueError,
                "mask must have one bit per logical element, in words of 64 bits: expected %zu for count=%u, got %zu; "
                TRUTH_VALUES,
-               wanted, count, self->mask.count);
+               wanted, count, mask->count);
+  return false;
+}
+
+bool counted_mask_open(words* out, PyObject* values, PyObject* given_count, uint32_t* count) {
+  Py_ssize_t truths;
+  bool has_count = given(given_count) != NULL;
+  *count = 0;
+  if ((has_count && !guard_uint32(given_count, "count", count)) || !mask_open(out, values, &truths)) return false;
+  if (truths < 0 ? judge_words(out, has_count, *count) : judge_truths(truths, has_count, count)) return true;
+  words_close(out);
   return false;
 }
 
 /* Which prims get a value. */
-static bool open_mask(payload* self, PyObject* given_mask, bool has_count) {
-  Py_ssize_t truths;
-  if (!mask_open(&self->mask, given_mask, &truths)) return false;
-  if ((has_count && self->write.data.count == 0) || truths == 0) {
+static bool open_mask(payload* self, const write_arguments* args, bool has_count) {
+  ovstage_write_data_t* data = &self->write.data;
+  bool none = has_count && data->count == 0;
+  if (!none && !counted_mask_open(&self->mask, args->mask, args->count, &data->count)) return false;
+  if (data->count == 0) {
     PyErr_Format(PyExc_ValueError, "count must be non-zero when mask is supplied, got %s",
-                 truths == 0 ? "a mask of no prims" : "count=0");
+                 none ? "count=0" : "a mask of no prims");
     return false;
   }
-  if (truths < 0 ? !judge_words(self, has_count) : !judge_truths(self, truths, has_count)) return false;
-  self->write.data.mask = self->mask.data;
+  self->whole = has_count ? 0 : data->count;
+  data->mask = self->mask.data;
   return true;
 }
 
@@ -206,7 +214,7 @@ static bool open_mask(payload* self, PyObject* given_mask, bool has_count) {
 static bool open_selection(payload* self, const write_arguments* args, bool has_count, uint32_t count) {
   self->write.data.count = count;
   if (given(args->index_map)) return open_index_map(self, args->index_map, has_count);
-  if (given(args->mask)) return open_mask(self, args->mask, has_count);
+  if (given(args->mask)) return open_mask(self, args, has_count);
   if (!has_count || count) return true;
   PyErr_SetString(PyExc_ValueError, "count must be non-zero, got count=0; omit it to write every prim of the query");
   return false;

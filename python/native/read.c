@@ -102,6 +102,32 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   return answer;
 }
 
+/* A mask of another length than the query is a wrong argument, which the engine finds out. */
+static PyObject* raise_misfit(ovstage_api_status_t status) {
+  if (status != OVSTAGE_ERROR_INVALID_ARGUMENT) return raise_library_error(status);
+  PyObject* text = last_library_text(status);
+  if (text) PyErr_SetObject(PyExc_ValueError, text);
+  Py_XDECREF(text);
+  return NULL;
+}
+
+PyObject* stage_query_where(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  static handle_class class = {"Part", NULL};
+  Stage* self = (Stage*)object;
+  words mask = {0};
+  uint64_t query, part = 0;
+  uint32_t count;
+  PyObject* answer = NULL;
+  if (check_argument_count("_query_where", nargs, 3, 3) && guard_handle(args[0], "query", &query) &&
+      counted_mask_open(&mask, args[1], args[2], &count) && stage_begin(self, "where")) {
+    ovstage_api_status_t status;
+    WITHOUT_GIL(status = native.go->query_where(self->instance, query, mask.data, count, &part));
+    answer = status == OVSTAGE_OK ? handle_open_at_once(&class, self, part) : raise_misfit(status);
+  }
+  words_close(&mask);
+  return answer;
+}
+
 PyObject* stage_refresh_query(PyObject* object, PyObject* query) {
   Stage* self = (Stage*)object;
   uint64_t handle;

@@ -510,6 +510,8 @@ static PyMethodDef stage_methods[] = {
     {"_query", FAST(stage_query),
      "_query($self, filter, attributes, /)\n--\n\n(Operation, handle); a filter is (match, conditions), each of which is a "
      "filter or (attribute, op, values)."},
+    {"_query_where", FAST(stage_query_where),
+     "_query_where($self, query, mask, count, /)\n--\n\nA query of some prims of another."},
     {"_refresh_query", stage_refresh_query, METH_O, "_refresh_query($self, query, /)\n--\n\nAn Operation."},
     {"_query_result", FAST_KEYWORDS(stage_query_result),
      "_query_result($self, query, timeout=18446744073709551615)\n--\n\n(attribute tokens, total prim count, all "

@@ -10,7 +10,7 @@ from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, final
 
 from ovstage.dlpack import DLDataType, DLDevice, DLTensor
 from ovstage.groups import ReadGroup
-from ovstage.handles import OrdinalQuery, Read
+from ovstage.handles import OrdinalQuery, Query, Read
 from ovstage.values import Numbers, OrdinalRange
 
 _GroupT = TypeVar("_GroupT", bound=Group)
@@ -92,6 +92,7 @@ class Stage:
         /,
     ) -> _Reserved:
         """``filter``: a match and what it combines; None matches every prim."""
+    def _query_where(self, query: Any, mask: Numbers, count: SupportsIndex | None, /) -> Query: ...
     def _refresh_query(self, query: Any, /) -> Operation: ...
     def _query_result(self, query: Any, timeout: SupportsIndex = ...) -> tuple[list[int], int, int]:
         """``(attribute tokens, total prim count, handle of all)``; the native result is released already."""

@@ -17,7 +17,7 @@ from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup, ReadGroup
 from ovstage.guard import TIMEOUT_INFINITE
 from ovstage.shown import counted, few, shown
-from ovstage.values import HierarchyResult, QueryResult
+from ovstage.values import HierarchyResult, Numbers, QueryResult
 
 if TYPE_CHECKING:
     import pandas
@@ -90,9 +90,11 @@ class Handle(native.Handle):
 class Query(Handle):
     """The prims that writes, reads and maps of a call address, in a fixed order."""
 
+    _path_list: int | None = None  # kept alive, not owned: whoever created the list still releases it
+
     def __init__(self, stage: Stage, handle: int, op: Operation | None, path_list: int | None = None) -> None:
         super().__init__(stage, handle, op)
-        self._path_list = path_list  # kept alive, not owned: whoever created the list still releases it
+        self._path_list = path_list
 
     def _described(self) -> str:
         attributes, prims, _ = self._stage._query_result(self, 0)
@@ -112,11 +114,35 @@ class Query(Handle):
         """
         return self._stage.refresh_query(self)
 
+    def where(self, mask: Numbers, count: int | None = None) -> Query:
+        """Some prims of this query, in its order, as a query of its own: those whose truth value is true.
+
+        ``mask`` has one truth value per prim, as in ``write_attribute``; words of 64 bits need ``count``, the number of
+        prims of this query. The result stays what it is when this query is refreshed or released. It may be dropped
+        without ``release()``, and costs little: what is known of a mask that recurs is kept. Example, which sends those
+        home that are done::
+
+            stage.write_attribute(robots.where(dones), "pose", tick, home[dones], is_array=False)
+
+        Raises ``TypeError`` and ``ValueError`` for what is no mask of this query.
+        """
+        return self._stage._query_where(self, mask, count)
+
     def release(self) -> Operation:
         """Let the query go, after the operations that use it."""
         return self._stage.release_query(self)
 
     _end = release
+
+
+class Part(Query):
+    """What ``Query.where`` makes. It ends with its last user, without a warning: nobody forgot anything."""
+
+    def _forgotten(self) -> None:
+        try:
+            self._drop()
+        except OvstageError:
+            return
 
 
 class Read(Handle):

@@ -321,6 +321,37 @@ static void check_refresh(void) {
   close_scene(&s);
 }
 
+/* ---- Parts of queries -------------------------------------------------------------------------------------------- */
+
+static void check_parts(void) {
+  scene s;
+  if (!open_scene(&s, "parts")) return;
+  ovx_token_t value = token_of(&s, "value");
+  DONE(&s, write_floats(&s, value, 1, 1, 2, 3));
+  size_t prims = 4711;
+  CHECK(s.go->query_count(s.stage, s.query, &prims) == OVSTAGE_OK && prims == PRIMS);
+
+  uint64_t mask = ~(uint64_t)2; /* bits beyond the prims are not looked at */
+  ovstage_query_handle_t part = 4711, again = 4711;
+  CHECK(s.go->query_where(s.stage, s.query, &mask, PRIMS, &part) == OVSTAGE_OK);
+  mask = 2;
+  PATHS(&s, part, "usd-path", "/World/A", "/World/C");
+  CHECK(s.go->query_count(s.stage, part, &prims) == OVSTAGE_OK && prims == 2);
+  CHECK(s.go->query_where(s.stage, part, &mask, 2, &again) == OVSTAGE_OK);
+  DONE(&s, ovstage_release_query(s.stage, part));
+  PATHS(&s, again, "usd-path", "/World/C");
+  DONE(&s, ovstage_release_query(s.stage, again));
+
+  CHECK(s.go->query_where(s.stage, part, &mask, 2, &again) == OVSTAGE_ERROR_INVALID_HANDLE && again == 0);
+  CHECK(s.go->query_count(s.stage, part, &prims) == OVSTAGE_ERROR_INVALID_HANDLE && prims == 0);
+  mask = 0;
+  CHECK(s.go->query_where(s.stage, s.query, &mask, PRIMS, &part) == OVSTAGE_OK);
+  CHECK(s.go->query_where(s.stage, part, NULL, 0, &again) == OVSTAGE_OK); /* nobody of nobody */
+  DONE(&s, ovstage_release_query(s.stage, part));
+  DONE(&s, ovstage_release_query(s.stage, again));
+  close_scene(&s);
+}
+
 /* ---- Derived attributes ------------------------------------------------------------------------------------------ */
 
 static void check_derived(void) {
@@ -373,6 +404,7 @@ const check_group filter_groups[] = {
     {"filters: refused", check_filter_refusals},
     {"filters: combined", check_conditions},
     {"queries asked again", check_refresh},
+    {"parts of queries", check_parts},
     {"derived attributes", check_derived},
 };
 const size_t filter_group_count = sizeof filter_groups / sizeof filter_groups[0];

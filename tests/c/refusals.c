@@ -358,6 +358,18 @@ static void publications(const scene* s) {
        "batches[0]: writes[0].attribute: 3735928559 is not a token of this stage's dictionary; intern the name first");
 }
 
+/* ---- Parts of queries -------------------------------------------------------------------------------------------- */
+
+static void parts(const scene* s) {
+  uint64_t mask = 1;
+  ovstage_query_handle_t part;
+  SAYS(s->go->query_where(s->stage, s->query, &mask, 2, &part),
+       "mask is for 2 prims, but the query lists 3; pass a bit for each of them");
+  SAYS(s->go->query_where(s->stage, s->query, NULL, 3, &part), "mask is NULL with count 3");
+  SAYS(s->go->query_where(s->stage, s->query, &mask, SIZE_MAX, &part),
+       "count is 18446744073709551615, which is more than memory holds");
+}
+
 /* ---- Maps and counters ------------------------------------------------------------------------------------------- */
 
 static void maps(const scene* s) {
@@ -458,6 +470,7 @@ static void check_refusals(void) {
   reads_and_floors(&s);
   writes(&s);
   publications(&s);
+  parts(&s);
   maps(&s);
   absent(&s);
   close_scene(&s);
