@@ -108,3 +108,36 @@ DLManagedTensor* ov_export_legacy(ovstage_instance_t* instance, ov_block* block,
   lay_out(&managed->dl_tensor, tensor, e->axes);
   return managed;
 }
+
+/* ---- Copies ------------------------------------------------------------------------------------------------------ */
+
+/* The bytes of a tensor without gaps, as a block of their own; the caller owns it. NULL: out of memory, or there are gaps. */
+static ov_block* copy_of(const DLTensor* tensor) {
+  if (tensor->ndim < 0 || tensor->ndim > MOST_AXES || tensor->strides != NULL) return NULL;
+  uint64_t bits = (uint64_t)tensor->dtype.bits * tensor->dtype.lanes;
+  for (int32_t i = 0; i < tensor->ndim; i++) bits *= (uint64_t)tensor->shape[i];
+  ov_block* copy = ov_block_alloc((bits + 7) / 8, OV_PURPOSE_COLUMNS);
+  if (copy == NULL || bits == 0) return copy;
+  memcpy(copy->data, (char*)tensor->data + tensor->byte_offset, (bits + 7) / 8);
+  ov_memory_add_copied((bits + 7) / 8);
+  return copy;
+}
+
+DLManagedTensorVersioned* ov_export_copy_versioned(ovstage_instance_t* instance, const DLTensor* tensor) {
+  ov_block* copy = ov_forked ? NULL : copy_of(tensor);
+  if (copy == NULL) return NULL;
+  DLManagedTensorVersioned* managed =
+      ov_export_versioned(instance, copy, tensor, DLPACK_FLAG_BITMASK_IS_COPIED);
+  if (managed != NULL) managed->dl_tensor.data = copy->data;
+  ov_block_release(copy); /* the export has its own reference */
+  return managed;
+}
+
+DLManagedTensor* ov_export_copy_legacy(ovstage_instance_t* instance, const DLTensor* tensor) {
+  ov_block* copy = ov_forked ? NULL : copy_of(tensor);
+  if (copy == NULL) return NULL;
+  DLManagedTensor* managed = ov_export_legacy(instance, copy, tensor);
+  if (managed != NULL) managed->dl_tensor.data = copy->data;
+  ov_block_release(copy);
+  return managed;
+}

@@ -53,6 +53,14 @@ static DLManagedTensor* export_legacy(ovstage_instance_t* instance, ovstage_go_b
   return tensor != NULL ? ov_export_legacy(instance, block_of(block), tensor) : NULL;
 }
 
+static DLManagedTensorVersioned* export_copy_versioned(ovstage_instance_t* instance, const DLTensor* tensor) {
+  return tensor != NULL ? ov_export_copy_versioned(instance, tensor) : NULL;
+}
+
+static DLManagedTensor* export_copy_legacy(ovstage_instance_t* instance, const DLTensor* tensor) {
+  return tensor != NULL ? ov_export_copy_legacy(instance, tensor) : NULL;
+}
+
 /* ---- Maps -------------------------------------------------------------------------------------------------------- */
 
 /* The caller's structure may be older than ours: what it has no room for is as without options. */
@@ -438,4 +446,6 @@ const ovstage_go_v1_t ov_extension = {
     .log_next = log_next,
     .tell_unasked = tell_unasked,
     .read_missing = read_missing,
+    .export_copy_versioned = export_copy_versioned,
+    .export_copy_legacy = export_copy_legacy,
 };

@@ -293,6 +293,8 @@ ovstage_enqueue_result_t ov_write_batch(ovstage_context_t* context, const char* 
 DLManagedTensorVersioned* ov_export_versioned(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor,
                                               uint64_t flags);
 DLManagedTensor* ov_export_legacy(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor);
+DLManagedTensorVersioned* ov_export_copy_versioned(ovstage_instance_t* instance, const DLTensor* tensor);
+DLManagedTensor* ov_export_copy_legacy(ovstage_instance_t* instance, const DLTensor* tensor);
 int64_t ov_export_count(void); /* live exports of the process */
 
 /* ---- log.c ------------------------------------------------------------------------------------------------------- */

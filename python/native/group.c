@@ -344,21 +344,37 @@ static PyObject* group_data_index_buffer(PyObject* object, PyObject* unused) {
   return index_buffer((Group*)object, data->index_map, data->count, "data_row_index");
 }
 
+/* A copy is its consumer's to write to; what is written to a copy of a mapped buffer would be lost. */
+static bool may_be_private(const Group* self, bool readonly) {
+  if (self->kind == GROUP_MAP) {
+    PyErr_SetString(PyExc_ValueError,
+                    "private=True is not for a map group: what a consumer writes to a copy is not committed");
+  } else if (readonly) {
+    PyErr_SetString(PyExc_ValueError, "private=True gives memory to write to: leave out readonly=True");
+  } else {
+    return true;
+  }
+  return false;
+}
+
 static PyObject* group_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  static signature sig = {"dlpack", 1, 1, {"index", "readonly", "shape"}, {0}};
+  static signature sig = {"dlpack", 1, 1, {"index", "readonly", "shape", "private"}, {0}};
   Group* self = (Group*)object;
-  PyObject* slots[3];
+  PyObject* slots[4];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
-  int readonly = slots[1] && slots[1] != Py_None ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
+  bool said = slots[1] && slots[1] != Py_None;
+  int readonly = said ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
+  int private = slots[3] ? PyObject_IsTrue(slots[3]) : 0;
   PyObject* axes = NULL;
-  if (readonly < 0 || (slots[2] && slots[2] != Py_None && !(axes = axes_of(slots[2])))) return NULL;
+  if (readonly < 0 || private < 0 || (private && !may_be_private(self, said && readonly)) || (slots[2] && slots[2] != Py_None && !(axes = axes_of(slots[2])))) return NULL;
   const DLTensor* tensor = tensor_at(self, slots[0], "dlpack");
   keep held;
   PyObject* made = NULL;
   if (tensor && group_hold_payload(self, "dlpack", &held)) {
     ovstage_instance_t* instance = self->fetched && self->stage ? self->stage->instance : NULL;
     made = managed_of_tensor(instance, tensor, axes, readonly, held);
+    if (private) made = managed_private(made);
   }
   Py_XDECREF(axes);
   return made;
@@ -413,9 +429,11 @@ static PyMethodDef group_methods[] = {
     {"data_row_index", FAST_KEYWORDS(group_data_row_index),
      "data_row_index($self, local)\n--\n\nThe row that holds the value of prim `local` of the group."},
     {"dlpack", FAST_KEYWORDS(group_dlpack),
-     "dlpack($self, index, *, readonly=None, shape=None)\n--\n\n"
+     "dlpack($self, index, *, readonly=None, shape=None, private=False)\n--\n\n"
      "Tensor `index` for DLPack consumers; read-only by default for a read group, writable for a map group.\n\n"
      "Lanes are one trailing axis, (N, 16) for matrices; shape=(-1, 4, 4) gives the same elements other axes.\n\n"
+     "private=True gives each consumer a copy of its own, to be written to: for PyTorch, Warp and others that write\n"
+     "through read-only exports, which changes the values of every reader. Not for a map group.\n\n"
      "A view that a consumer makes of it holds its bytes for itself: it stays valid after the group, the map and the "
      "stage."},
     {"_raw", group_raw, METH_NOARGS,

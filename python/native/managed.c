@@ -10,6 +10,7 @@
 typedef struct {
   PyObject_HEAD const DLTensor* tensor; /* in `held`'s descriptors or in `view`; NULL before __init__ */
   bool readonly;
+  bool private; /* every export is a copy of the consumer's own */
   bool exported; /* caller-built: a capsule was made, so that the callback is the capsule's to call */
   /* made by a group */
   ovstage_instance_t* instance;
@@ -49,9 +50,17 @@ static bool within_memory(Managed* self) {
   return held < 0 || export_bytes(t) <= 0 || !t->data || check_extent(t, held, PyExc_BufferError, "dl_tensor");
 }
 
+static bool packed_natively(const Managed* self) { return is_native(self) && !self->tensor->strides; }
+
 static DLManagedTensorVersioned* make_versioned(Managed* self, bool copy) {
   if (!within_memory(self)) return NULL;
-  if (copy) return export_versioned_copy(self->tensor);
+  if ((copy || self->private) && packed_natively(self)) {
+    DLManagedTensorVersioned* m;
+    WITHOUT_GIL(m = native.go->export_copy_versioned(self->instance, self->tensor));
+    if (!m) PyErr_NoMemory();
+    return m;
+  }
+  if (copy || self->private) return export_versioned_copy(self->tensor);
   uint64_t flags = self->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
   if (is_native(self)) {
     DLManagedTensorVersioned* m = native.go->export_versioned(self->instance, self->held.block, self->tensor, flags);
@@ -65,7 +74,13 @@ static DLManagedTensorVersioned* make_versioned(Managed* self, bool copy) {
 
 static DLManagedTensor* make_legacy(Managed* self, bool copy) {
   if (!within_memory(self)) return NULL;
-  if (copy) return export_legacy_copy(self->tensor);
+  if ((copy || self->private) && packed_natively(self)) {
+    DLManagedTensor* m;
+    WITHOUT_GIL(m = native.go->export_copy_legacy(self->instance, self->tensor));
+    if (!m) PyErr_NoMemory();
+    return m;
+  }
+  if (copy || self->private) return export_legacy_copy(self->tensor);
   if (is_native(self)) {
     DLManagedTensor* m = native.go->export_legacy(self->instance, self->held.block, self->tensor);
     if (!m) PyErr_NoMemory();
@@ -195,6 +210,10 @@ static PyObject* managed_dlpack(PyObject* object, PyObject* const* args, Py_ssiz
     PyErr_Format(PyExc_BufferError,
                  "dl_device (1, 0) does not match tensor device (%d, %d) without a copy, and copy=False forbids one",
                  (int)own.device_type, (int)own.device_id);
+    return NULL;
+  }
+  if (self->private && asked == 0) {
+    PyErr_SetString(PyExc_BufferError, "private=True gives every consumer a copy, and copy=False forbids one");
     return NULL;
   }
   bool copy = needs_copy || asked == 1;
@@ -353,6 +372,13 @@ static bool take_axes(Managed* self, const DLTensor* t, PyObject* axes) {
   self->shaped.dtype.lanes = 1;
   self->tensor = &self->shaped;
   return true;
+}
+
+PyObject* managed_private(PyObject* managed) {
+  if (!managed) return NULL;
+  ((Managed*)managed)->private = true;
+  ((Managed*)managed)->readonly = false;
+  return managed;
 }
 
 PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* axes, bool readonly,

@@ -471,6 +471,7 @@ PyObject* axes_of(PyObject* shape);
 /* `axes` are other ones over the same elements, from axes_of, or NULL. Takes `held` over, also on failure. */
 PyObject* managed_of_tensor(ovstage_instance_t* instance, const DLTensor* tensor, PyObject* axes, bool readonly,
                             keep held);
+PyObject* managed_private(PyObject* managed); /* its exports are copies from now on; returns its argument */
 DLManagedTensorVersioned* managed_export(PyObject* object); /* of a ManagedDLTensor; NULL: an exception */
 
 /* ---- exchange.c -------------------------------------------------------------------------------------------------- */

@@ -323,6 +323,14 @@ static bool open_through_numpy(source* self, PyObject* object, place* at, DLTens
   return good;
 }
 
+/* Columns and groups that were read are producers, but only where their rows lie in order; NumPy puts them there. -1: an
+ * exception. */
+static int is_read(PyObject* object) {
+  static PyObject* column;
+  if (PyObject_TypeCheck(object, native.group)) return 1;
+  return package_attribute(&column, "ovstage.columns", "Column") ? PyObject_IsInstance(object, column) : -1;
+}
+
 /* No buffer to be had: `object` is in other memory, has a type that the buffer protocol cannot name, or is no array. */
 static bool open_without_buffer(source* self, PyObject* object, place* at, DLTensor* out) {
   /* Only a buffer has a dtype that matters here: what else calls itself dtype need not even answer. */
@@ -331,8 +339,12 @@ static bool open_without_buffer(source* self, PyObject* object, place* at, DLTen
   int opened = name ? open_extension_type(self, object, name, out) : 0;
   bool good = opened > 0;
   if (opened == 0) {
-    PyObject* method = PyObject_GetAttr(object, native.name.dlpack);
-    if (method) {
+    int read = is_read(object);
+    PyObject* method = read < 0 ? NULL : PyObject_GetAttr(object, native.name.dlpack);
+    if (method && read) {
+      Py_DECREF(method);
+      good = open_through_numpy(self, object, at, out);
+    } else if (method) {
       Py_DECREF(method);
       good = open_dlpack(self, object, at, out);
       /* NumPy's refusal of a dtype is a BufferError that does not say which argument it was */

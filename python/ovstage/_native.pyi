@@ -247,10 +247,16 @@ class Group:
     def prim_index(self, local: SupportsIndex) -> int: ...
     def data_row_index(self, local: SupportsIndex) -> int: ...
     def dlpack(
-        self, index: SupportsIndex, *, readonly: bool | None = None, shape: Iterable[SupportsIndex] | None = None
+        self,
+        index: SupportsIndex,
+        *,
+        readonly: bool | None = None,
+        shape: Iterable[SupportsIndex] | None = None,
+        private: bool = False,
     ) -> ManagedDLTensor:
         """``readonly`` is True by default for a read group, False for a map group. ``shape`` gives the same elements
-        other axes, of which one may be -1; by default lanes are one trailing axis."""
+        other axes, of which one may be -1; by default lanes are one trailing axis. ``private`` gives each consumer of a
+        read group a writable copy."""
     def _raw(self) -> bytes:
         """The C structure, 120 or 88 bytes."""
     def _tensor_address(self, index: SupportsIndex, /) -> int:

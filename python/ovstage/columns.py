@@ -75,6 +75,73 @@ class Column:
             )
         return np.asarray(self.values, dtype) if copy is None else np.array(self.values, dtype, copy=copy)
 
+    # --- other libraries ---
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """``values`` for DLPack consumers: ``torch.from_dlpack(column)``, without a copy and marked as read-only.
+
+        PyTorch and Warp ignore that mark: what they write changes the values of every reader of the snapshot. See
+        ``torch()`` and ``warp()``. Refused with a ``BufferError`` where prims have no value, or have arrays.
+        """
+        from ovstage.dlpack import make_dltensor
+        from ovstage.groups import ManagedDLTensor
+
+        if self.offsets is not None:
+            raise BufferError(
+                "a column of arrays is no single tensor: take values and offsets, or the array of a prim by row(k)"
+            )
+        if missing := len(self) - int(self.valid.sum()):
+            raise BufferError(
+                f"{missing} of {len(self)} prims have no value, for which a tensor has no mark: take values, an array "
+                f"that is zero there, with the mask valid, or stage.read those prims that have one"
+            )
+        tensor = ManagedDLTensor(make_dltensor(self.values), None, readonly=True)
+        return tensor.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Host memory, as DLPack writes it."""
+        return 1, 0
+
+    def torch(self) -> Any:
+        """``values`` as a ``torch.Tensor`` of its own: a copy, since PyTorch writes through what is read-only."""
+        import torch
+
+        return torch.from_dlpack(_Private(self))
+
+    def warp(self, dtype: Any = None) -> Any:
+        """``values`` as a ``warp.array`` of its own, after ``wp.init()``: a copy, since Warp writes through what is
+        read-only. ``dtype`` is that of ``wp.from_dlpack``, such as ``wp.vec3``.
+        """
+        import warp
+
+        return warp.from_dlpack(_Private(self), dtype)
+
+    def jax(self) -> Any:
+        """``values`` as a ``jax.Array``, which nobody can write to: without a copy where JAX takes them as they lie."""
+        import jax
+
+        return jax.dlpack.from_dlpack(self)
+
+
+class _Private:
+    """A column for consumers that write: every export is a copy of their own."""
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._column.__dlpack__(**{**options, "copy": True})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._column.__dlpack_device__()
+
 
 class MissingColumn(KeyError):
     """A read has no column of this name; the text says why."""

@@ -332,6 +332,14 @@ def _checked(dtype: object) -> DLDataType:
 # --- describing memory ----------------------------------------------------------------------------------------------
 
 
+def _read(array: object) -> bool:
+    """Whether it is a column or a group that was read, which NumPy puts in order where DLPack cannot."""
+    from ovstage._load import native
+    from ovstage.columns import Column
+
+    return isinstance(array, (Column, native.Group))
+
+
 def make_dltensor(
     array: Any,
     *,
@@ -357,7 +365,7 @@ def make_dltensor(
     """
     import numpy as np
 
-    if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack__"):
+    if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack__") and not _read(array):
         tensor = DLTensor.from_dlpack(array)
         if dtype is not None or shape is not None or ndim is not None or strides is not None:
             _fold(tensor, dtype, shape, ndim, strides)

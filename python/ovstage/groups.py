@@ -113,6 +113,43 @@ class _Group(native.Group):
         placed: np.ndarray[Any, np.dtype[Any]] = values[np.asarray(table)].astype(wanted, copy=False)
         return placed
 
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """The value of each prim, in the order of the group: ``torch.from_dlpack(group)``. As ``dlpack(0)``.
+
+        Refused with a ``BufferError`` where that is no single tensor in the order of the query: a deletion, an array
+        column, rows or prims in another order, a part of the prims.
+        """
+        if why := self._never_tensor():
+            raise BufferError(why)
+        export = self.dlpack(0)
+        return export.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Host memory, as DLPack writes it."""
+        return 1, 0
+
+    def _never_tensor(self) -> str:
+        """Why the group is not one tensor of what the query lists; empty where it is."""
+        if self.released:
+            return ""  # the accessor says it
+        if self.tensor_count == 0:
+            return "these prims lost the attribute: the group has no tensor; stage.read tells what others have"
+        if self._ragged():
+            return "an array column has a tensor per prim, not one for the group: use array(i), dlpack(i) or stage.read"
+        if self.has_data_index_map or self.has_prim_index_map:
+            return (
+                "an index map orders this group, a tensor would be in another order than the prims: use array(0) with "
+                "data_rows(), or stage.read, which puts rows in the order of the query"
+            )
+        return ""
+
     def _ragged(self) -> bool:
         """True where each prim has a tensor of its own. A map group tells by its shape only."""
         if self.tensor_count != 1:
@@ -176,6 +213,18 @@ class ReadGroup(_Group):
     def _described(self) -> str:
         name = f" {self._name()!r}" if self._name() else f" of attribute {self.attribute}"
         return f"{name}{super()._described()}, ordinal {self.ordinal}"
+
+    def _never_tensor(self) -> str:
+        why = super()._never_tensor()
+        if why or self.released or self.stage is None or not self.stage._usable:
+            return why
+        listed = self.stage._list_count(self.prim_list)
+        if self.prim_count == listed:
+            return ""
+        return (
+            f"{listed - self.prim_count} of {listed} prims have no row in this group: use array(0), whose rows belong "
+            f"to the prims of prim_indices(), or stage.read, which marks those without a value"
+        )
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow type of the values, under the attribute's name."""

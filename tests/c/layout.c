@@ -783,7 +783,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 280);
+SIZE(ovstage_go_v1_t, 296);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -820,6 +820,8 @@ AT(ovstage_go_v1_t, tensors_type, 248);
 AT(ovstage_go_v1_t, attributes, 256);
 AT(ovstage_go_v1_t, tell_unasked, 264);
 AT(ovstage_go_v1_t, read_missing, 272);
+AT(ovstage_go_v1_t, export_copy_versioned, 280);
+AT(ovstage_go_v1_t, export_copy_legacy, 288);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

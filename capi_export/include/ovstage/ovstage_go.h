@@ -393,6 +393,17 @@ typedef struct ovstage_go_v1 {
    */
   size_t (*read_missing)(ovstage_instance_t*, ovstage_read_handle_t, size_t index, ovx_token_t* attribute, char* reason,
                          size_t capacity);
+
+  /* ---- Private exports ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * As export_versioned and export_legacy, of a copy that is the consumer's own, to be written to: for consumers that write
+   * through read-only exports. The versioned form has IS_COPIED. The memory comes from the pool of the library and goes back
+   * there. The tensor must have NULL strides, as those of groups have, and its bytes must stay where they are during the call.
+   * NULL when memory is short.
+   */
+  struct DLManagedTensorVersioned* (*export_copy_versioned)(ovstage_instance_t*, const DLTensor*);
+  struct DLManagedTensor* (*export_copy_legacy)(ovstage_instance_t*, const DLTensor*);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
