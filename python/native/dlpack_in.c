@@ -1,7 +1,7 @@
 /*
  * dlpack_in.c - taking tensors from DLPack producers.
  *
- * The producer is asked for the versioned form first and, when it does not know that question (TypeError), for whatever
+ * The producer is asked for the versioned form first and, when it does not know that question, for whatever
  * it has. A capsule is taken over by renaming it; from then on the producer's deleter is ours to call, exactly once, on
  * a thread that holds the GIL: most deleters in Python land need it.
  *
@@ -68,6 +68,24 @@ static PyObject* ask(PyObject* method, PyObject* stream, bool versioned) {
   return answer;
 }
 
+/* Whether the pending TypeError says that the producer does not know max_version. What it raises for reasons of its own is
+ * not taken for that, and goes through. */
+static bool unknown_keyword(void) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* text = value ? PyObject_Str(value) : NULL;
+  const char* said = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  bool named = said && strstr(said, "max_version") && strstr(said, "keyword");
+  bool bound = said && !traceback && strstr(said, "argument"); /* the call itself failed: nothing of the producer ran */
+  PyErr_Clear();
+  bool unknown = named || bound || (said && strstr(said, "takes no keyword arguments"));
+  Py_XDECREF(text);
+  PyErr_Restore(type, value, traceback);
+  return unknown;
+}
+
 /* `device` is what the object states, and decides whether it gets to see the stream: only CUDA memory has one. */
 static PyObject* capsule_of(PyObject* object, PyObject* stream, long device, const char* where) {
   PyObject* method = PyObject_GetAttr(object, native.name.dlpack);
@@ -84,7 +102,7 @@ static PyObject* capsule_of(PyObject* object, PyObject* stream, long device, con
   bool has_stream = device == kDLCUDA || device == kDLCUDAManaged;
   PyObject* passed = has_stream && stream && stream != Py_None ? stream : NULL;
   PyObject* capsule = ask(method, passed, true);
-  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+  if (!capsule && unknown_keyword()) {
     PyErr_Clear();
     capsule = ask(method, passed, false);
   }

@@ -128,7 +128,11 @@ static bool refuse_path_list(PyObject* value, const char* name, const char* kind
   int matches =
       package_attribute(&class, "ovstage.dictionary", "PathList") ? PyObject_IsInstance(value, class) : -1;
   if (matches <= 0) return matches == 0;
-  PyErr_Format(PyExc_TypeError, "%s must be %s, got %R%s", name, kind, value, hint);
+  PyObject* released = PyObject_GetAttrString(value, "released"); /* not its repr, which asks the stage for the paths */
+  if (!released) return false;
+  PyErr_Format(PyExc_TypeError, "%s must be %s, got PathList(%S, %s)%s", name, kind, value,
+               released == Py_True ? "released" : "owned", hint);
+  Py_DECREF(released);
   return false;
 }
 

@@ -331,12 +331,38 @@ static int is_read(PyObject* object) {
   return package_attribute(&column, "ovstage.columns", "Column") ? PyObject_IsInstance(object, column) : -1;
 }
 
+static PyObject* arrow_c_array(void) {
+  static PyObject* name;
+  return name ? name : (name = PyUnicode_InternFromString("__arrow_c_array__"));
+}
+
+/* An Arrow array of tuples or truth values, which DLPack cannot carry: as NumPy has it. 0: it is none; -1: an exception. */
+static int open_arrow(source* self, PyObject* object, place* at, DLTensor* out) {
+  static PyObject* convert;
+  if (PyObject_TypeCheck(object, native.group)) return 0;
+  PyObject* method = PyObject_GetAttr(object, arrow_c_array());
+  if (!method) {
+    PyErr_Clear();
+    return 0;
+  }
+  Py_DECREF(method);
+  if (!package_attribute(&convert, "ovstage.intake", "tensor")) return -1;
+  PyObject* array = PyObject_CallFunction(convert, "Os", object, place_text(at));
+  if (!array || array == Py_None) {
+    Py_XDECREF(array);
+    return array ? 0 : -1;
+  }
+  int opened = PyObject_GetBuffer(array, &self->view, PyBUF_RECORDS_RO) == 0 && open_view(self, array, at, out) ? 1 : -1;
+  Py_DECREF(array);
+  return opened;
+}
+
 /* No buffer to be had: `object` is in other memory, has a type that the buffer protocol cannot name, or is no array. */
 static bool open_without_buffer(source* self, PyObject* object, place* at, DLTensor* out) {
   /* Only a buffer has a dtype that matters here: what else calls itself dtype need not even answer. */
   PyObject* name = PyObject_CheckBuffer(object) ? dtype_name(object) : NULL;
   if (!name && PyErr_Occurred()) return false;
-  int opened = name ? open_extension_type(self, object, name, out) : 0;
+  int opened = name ? open_extension_type(self, object, name, out) : open_arrow(self, object, at, out);
   bool good = opened > 0;
   if (opened == 0) {
     int read = is_read(object);

@@ -194,6 +194,16 @@ def column(groups: Sequence[ReadGroup], prims: int) -> Column:
     )
 
 
+def every(mask: npt.NDArray[np.bool_]) -> bool:
+    """Whether a mask of prims is all true. One byte that is seen many times is looked at once."""
+    return bool(mask[:1].all() if mask.strides == (0,) else mask.all())
+
+
+def some(mask: npt.NDArray[np.bool_]) -> bool:
+    """Whether any of a mask of prims is true."""
+    return bool(mask[:1].any() if mask.strides == (0,) else mask.any())
+
+
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.flags.writeable = False
     return array

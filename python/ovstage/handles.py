@@ -7,7 +7,7 @@ be used from any thread; of two threads that release one, the second gets ``INVA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from ovstage import guard, leak, tables
@@ -174,10 +174,12 @@ class Read(Handle):
         values, which it packs into bits. A prim that a range read found deleted is null, too; where there are any, a
         column of truth values called ``<attribute> deleted`` tells which.
 
-        With ``strings=True`` ids of tokens and paths come as what they name, and arrays of the role ``STRING`` as text:
-        copies. Without any attribute there are no rows. Why an attribute is left out is told by the ``missing`` of the
-        schema's metadata, JSON by name. The groups are released. Raises ``ModuleNotFoundError`` without
-        pyarrow; ``ValueError`` for an element type that Arrow lacks (bfloat16, float8, complex), and as ``to_numpy``.
+        Values of the type ``string`` are texts. With ``strings=True`` ids of tokens and paths come as what they name,
+        too, and arrays of the role ``STRING`` as text: copies. The metadata of a field has ``role``, ``dtype``,
+        ``lanes`` and, where it is known, ``type``; ``Stage.write_arrow`` goes by it. Without any attribute there are no
+        rows. Why an attribute is left out is told by the ``missing`` of the schema's metadata, JSON by name. The groups
+        are released. Raises ``ModuleNotFoundError`` without pyarrow; ``ValueError`` for an element type that Arrow
+        lacks (bfloat16, float8, complex), and as ``to_numpy``.
         """
         pa = tables.package("pyarrow", "Read.to_arrow")
         return tables.arrow(pa, self._content(timeout, strings))
@@ -195,15 +197,19 @@ class Read(Handle):
 
     def _content(self, timeout: int, strings: bool) -> tables.Content:
         stage = self._stage
-        found, paths = self._gather(timeout, stage._list_paths)
+        found, prims = self._gather(timeout, lambda prim_list: stage._lists.of(stage, prim_list))
         names = stage._token_strings(list(found))
         missing = dict(zip(stage._token_strings(list(found.missing)), found.missing.values(), strict=True))
-        content = tables.Content(dict(zip(names, found.values(), strict=True)), stage._path_strings(paths), missing)
-        return content.worded(stage._token_strings, stage._path_strings) if strings else content
+        columns = dict(zip(names, found.values(), strict=True))
+        content = tables.Content.of(columns, prims or tables.Listed(()), missing)
+        return content.worded(stage._token_strings, stage._path_strings, strings=strings)
 
     def _gather(
-        self, timeout: int, paths: Callable[[int], Sequence[int]] = lambda _: (), attributes: int | None = None
-    ) -> tuple[Columns[int], Sequence[int]]:
+        self,
+        timeout: int,
+        listed: Callable[[int], tables.Listed | None] = lambda _: None,
+        attributes: int | None = None,
+    ) -> tuple[Columns[int], tables.Listed | None]:
         """Columns by token, and the query's paths if they are asked for. The groups are released. Why columns are
         missing is asked where there are fewer than ``attributes``."""
         groups: dict[int, list[ReadGroup]] = {}
@@ -214,7 +220,7 @@ class Read(Handle):
             columns = {token: column(parts, count(parts[0].prim_list)) for token, parts in groups.items()}
             whole = len(columns) == attributes
             missing = {} if whole else dict(self._stage._read_missing(self))
-            return Columns(columns, missing), next((paths(parts[0].prim_list) for parts in groups.values()), ())
+            return Columns(columns, missing), next((listed(parts[0].prim_list) for parts in groups.values()), None)
         finally:
             for group in (group for parts in groups.values() for group in parts):
                 group.release()

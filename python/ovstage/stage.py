@@ -11,9 +11,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 
-from ovstage import guard
+from ovstage import guard, intake, tables
 from ovstage._load import native
 from ovstage.columns import Columns
 from ovstage.dictionary import PathList, References, minted
@@ -26,6 +26,7 @@ from ovstage.handles import Handle, Hierarchy, Map, Operation, Query, Read
 from ovstage.selection import Implicit, Prims, Selections, select
 from ovstage.shown import counted, few, shown
 from ovstage.tables import PRIM as PATH
+from ovstage.tables import Lists
 from ovstage.values import (
     Attribute,
     Filter,
@@ -35,6 +36,7 @@ from ovstage.values import (
     OrdinalRange,
     QueryResult,
     StageConfig,
+    WriteDesc,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class Stage(native.Stage):
             raise
         self._path_list_refs: dict[int, References] = {}
         self._selections = Selections()
+        self._lists = Lists()
         self._name = name or ""
         self._process = os.getpid()
         if config is not None:
@@ -242,6 +245,8 @@ class Stage(native.Stage):
     def get(self, prim: str, name: str | int, ordinal: int | OrdinalRange | None = None) -> Any:
         """The value of one attribute of one prim: a NumPy scalar, its ``(L,)`` lanes, or the elements of its array.
 
+        Of the type ``string`` it is the text.
+
         It is sealed, and as of ``ordinal`` as ``read`` has it; a view that stays as it is. To get many prims takes one
         ``read``, not many of these. Raises ``KeyError`` where the prim has no sealed value of the attribute. Example::
 
@@ -250,6 +255,9 @@ class Stage(native.Stage):
         column = self.read([guard.string(prim, "prim")], [name], ordinal)[name]
         if not column.valid[0]:
             raise KeyError(name)
+        if column.type_name in ("string", "string[]") and column.semantic == AttributeSemantic.NONE:
+            texts = self._token_strings(column.values.ravel().tolist())
+            return texts[0] if column.offsets is None else texts
         return column.values[0] if column.offsets is None else column.row(0)
 
     def attributes(self) -> list[Attribute]:
@@ -370,6 +378,66 @@ class Stage(native.Stage):
         with self._read_whole(chosen, self._tokens(attrs)[1], ordinal) as read:
             read.wait()
             return read.to_pandas(strings=strings)
+
+    def tables(self, ordinal: int | None = None) -> dict[Attribute, pyarrow.Table]:
+        """The whole stage, sealed: a ``pyarrow.Table`` for each attribute and type, with a row per prim that has it.
+
+        ``ordinal`` is as ``read`` has it. The prims of a table are in the order of their creation, in the column
+        ``usd-path``; ``Read.to_arrow`` says how values lie. Each can be written into a stage by ``write_arrow``. Raises
+        what ``read_arrow`` raises. Example::
+
+            for attribute, table in stage.tables().items():
+                pyarrow.feather.write_feather(table, f"{attribute.name}.arrow")
+        """
+        pa = tables.package("pyarrow", "Stage.tables")
+        with self.query() as query, contextlib.ExitStack() as fetched:
+            query.wait()
+            tokens = list(dict.fromkeys(row[0] for row in self._attributes()))
+            if not tokens:
+                return {}
+            with self._read_whole(query, tokens, ordinal) as read:
+                read.wait()
+                return tables.whole(pa, self, [fetched.enter_context(group) for group in read.groups()])
+
+    def write_arrow(self, table: pyarrow.Table, ordinal: int, *, prims: Prims | None = None) -> Operation:
+        """Write a table at an ordinal, all of it or nothing: what ``read_arrow`` and ``tables`` gave, or one like it.
+
+        Each column is an attribute; the column ``usd-path`` has the prims, unless ``prims`` names them. The metadata of
+        a field says what Arrow's type does not: ``role``, the name of an ``AttributeSemantic``, and ``type``. Texts
+        become ids as these ask for. A null writes nothing; rows that ``<attribute> deleted`` marks lose the attribute.
+        Raises ``ValueError`` and ``TypeError`` for what no column can hold, with the name of the column. Example::
+
+            other.write_arrow(stage.read_arrow(stage.prims(), ["velocity"]), 1).wait()
+        """
+        paths = intake.paths(table) if prims is None else list(self._listed(prims))
+        if len(paths) != table.num_rows:
+            raise ValueError(f"table has {table.num_rows} rows, but there are {len(paths)} prims: pass one per row")
+        chosen: dict[bytes, Implicit] = {}
+
+        def over(rows: Any) -> Implicit:
+            found = chosen.get(rows.tobytes())
+            if found is None:
+                found = chosen[rows.tobytes()] = self._selections.of_paths(
+                    self, tuple(paths[row] for row in rows.tolist())
+                )
+            return found
+
+        found = list(intake.parts(self, table))
+        deletes = [(over(part.lost), [part.name]) for part in found if len(part.lost)]
+        batches: dict[int, tuple[Implicit, list[WriteDesc]]] = {}
+        for part in found:
+            if part.write is not None:
+                query = over(part.rows)
+                batches.setdefault(query.handle, (query, []))[1].append(part.write)
+        return self._publish(deletes, list(batches.values()), ordinal)
+
+    def _listed(self, prims: Prims) -> Sequence[str]:
+        """The paths that prims are given by."""
+        if isinstance(prims, PathList):
+            return list(prims)
+        if isinstance(prims, (Query, SupportsIndex)):
+            raise TypeError(f"prims must be paths or a PathList where a table is written, got {prims!r}")
+        return list(prims)
 
     def _read_whole(
         self, query: Query | Implicit | int, tokens: Sequence[int], ordinal: int | OrdinalRange | None

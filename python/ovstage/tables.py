@@ -6,14 +6,18 @@ They are made of what ``Read.to_numpy`` gives, and hold the same values. The lib
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ovstage.columns import Column
+from ovstage.columns import Column, every, some
+from ovstage.columns import column as gathered
+from ovstage.dlpack import element_name
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import OvxError
+from ovstage.values import Attribute
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,10 +25,73 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from ovstage.groups import ReadGroup
+    from ovstage.stage import Stage
+
 Lookup = Callable[[Sequence[int]], Sequence[str]]
 
 PRIM = "usd-path"
 """The column, or index, with the path of each row. No attribute of this name can be written."""
+
+DELETED = " deleted"
+"""How the column of truth values is called, behind the name of an attribute, that tells which prims have lost it."""
+
+
+class Listed:
+    """The paths of a list as texts, and as a column of each library once that is asked for."""
+
+    __slots__ = ("columns", "texts")
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self.columns: dict[str, Any] = {}
+
+    def column(self, library: str, make: Callable[[Sequence[str]], Any]) -> Any:
+        """The column of a library, which nobody can change."""
+        made = self.columns.get(library)
+        if made is None:
+            made = self.columns[library] = make(self.texts)
+        return made
+
+
+class Lists:
+    """The paths of the lists that were shown last. To make texts of them costs a thousand times what a read costs.
+
+    A list is known by its handle, and one whose handle is new by its content, since every query has a handle of its
+    own. Threads share it without a lock: of two that make the same, one is kept.
+    """
+
+    MOST = 16
+    MOST_PATHS = 1 << 20
+
+    def __init__(self) -> None:
+        self._by_handle: dict[int, Listed] = {}
+        self._by_content: dict[bytes, Listed] = {}
+
+    def of(self, stage: Stage, handle: int) -> Listed:
+        """The paths of a list."""
+        found = self._by_handle.get(handle)
+        if found is None:
+            paths = stage._list_paths(handle)
+            content = array("Q", paths).tobytes()
+            found = self._by_content.get(content)
+            if found is None:
+                found = self._by_content[content] = Listed(stage._path_strings(paths))
+                drop_oldest(self._by_content, self.MOST, 8 * self.MOST_PATHS)
+            self._by_handle[handle] = found
+            drop_oldest(self._by_handle, self.MOST)
+        return found
+
+
+def drop_oldest(kept: dict[Any, Any], most: int, most_length: int | None = None) -> None:
+    """Drop the first entries of what is kept until there are few enough, of keys short enough; the last one stays."""
+    keys = list(kept)
+    length = sum(map(len, keys)) if most_length is not None else 0
+    for at, key in enumerate(keys[:-1]):
+        if len(keys) - at <= most and (most_length is None or length <= most_length):
+            return
+        length -= len(key) if most_length is not None else 0
+        kept.pop(key, None)
 
 
 @dataclass(frozen=True)
@@ -32,14 +99,62 @@ class Content:
     """What a table shows: columns by the attribute's name, and the prims that their rows are about."""
 
     columns: Mapping[str, Column]
-    paths: Sequence[str]
-    missing: Mapping[str, str] = field(default_factory=dict)
+    paths: Listed
+    fields: Mapping[str, Mapping[str, str]]
+    """What a column is beyond its type in the table: role, element type, lanes, and the name of its type."""
+    missing: Mapping[str, str]
     """Why there is no column of an attribute that was asked for."""
 
-    def worded(self, tokens: Lookup, paths: Lookup) -> Content:
-        """The same, with names in place of the ids of tokens and paths, and texts in place of the bytes of strings."""
+    @classmethod
+    def of(cls, columns: Mapping[str, Column], paths: Listed, missing: Mapping[str, str]) -> Content:
+        """Columns as they were read."""
+        return cls(columns, paths, {name: _field(column) for name, column in columns.items()}, missing)
+
+    def worded(self, tokens: Lookup, paths: Lookup, *, strings: bool) -> Content:
+        """The same with texts where the type is one; with ``strings`` also names in place of the ids of tokens and
+        paths, and texts in place of the bytes of strings."""
         lookups = {"token": tokens, "path": paths}
-        return replace(self, columns={name: _worded(name, c, lookups) for name, c in self.columns.items()})
+        worded = {
+            name: _worded(name, column, lookups)
+            for name, column in self.columns.items()
+            if strings or column.type_name in _TEXTS
+        }
+        return replace(self, columns={**self.columns, **worded}) if worded else self
+
+
+def whole(pa: Any, stage: Stage, groups: Sequence[ReadGroup]) -> dict[Attribute, pyarrow.Table]:
+    """A table for each attribute and schema of groups that one query serves, of the prims that have a value."""
+    by_schema: dict[tuple[object, ...], list[ReadGroup]] = {}
+    for group in groups:
+        dtype = group.tensor(0).dtype
+        schema = group.attribute, dtype.code, dtype.bits, dtype.lanes, group.is_array, group.semantic, group._type_token
+        by_schema.setdefault(schema, []).append(group)
+    found = {}
+    for parts in by_schema.values():
+        listed = stage._lists.of(stage, parts[0].prim_list)
+        name, values = parts[0]._name(), gathered(parts, len(listed.texts))
+        content = Content.of({name: values}, listed, {}).worded(
+            stage._token_strings, stage._path_strings, strings=False
+        )
+        table = arrow(pa, content)
+        if not every(values.valid):
+            table = table.filter(pa.array(values.valid))
+        found[_attribute(name, parts)] = table
+    return found
+
+
+def _attribute(name: str, groups: Sequence[ReadGroup]) -> Attribute:
+    first, dtype = groups[0], groups[0].tensor(0).dtype
+    return Attribute(
+        name,
+        first.type_name,
+        first.semantic,
+        element_name(int(dtype.code), int(dtype.bits)),
+        int(dtype.lanes),
+        first.is_array,
+        sum(group.prim_count for group in groups),
+        first.attribute_write_floor_ordinal,
+    )
 
 
 def package(name: str, purpose: str) -> Any:
@@ -58,15 +173,27 @@ def package(name: str, purpose: str) -> Any:
 
 def arrow(pa: Any, content: Content) -> pyarrow.Table:
     """The columns' own memory under Arrow's types, wherever Arrow lays values out as they are."""
-    data = {PRIM: pa.array(content.paths, pa.string())}
+    paths = content.paths.column("pyarrow", lambda texts: pa.array(texts, pa.string()))
+    arrays, fields = [paths], [_PRIM_FIELD.get(pa) or _PRIM_FIELD.setdefault(pa, pa.field(PRIM, pa.string()))]
     for name, column in content.columns.items():
         if name == PRIM:
             continue
-        data[name] = _arrow_column(pa, name, column)
-        if column.deleted.any():
-            data[_deletion(name)] = pa.array(column.deleted)
-    table = pa.table(data)
-    return table.replace_schema_metadata({"missing": json.dumps(content.missing)}) if content.missing else table
+        arrays.append(_arrow_column(pa, name, column))
+        fields.append(pa.field(name, arrays[-1].type, metadata=content.fields[name]))
+        if some(column.deleted):
+            arrays.append(pa.array(column.deleted))
+            fields.append(pa.field(_deletion(name), pa.bool_()))
+    said = {"missing": json.dumps(content.missing)} if content.missing else None
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, said))
+
+
+_PRIM_FIELD: dict[Any, Any] = {}
+
+
+def _field(column: Column) -> dict[str, str]:
+    lanes = column.values.shape[1] if column.values.ndim == 2 else 1
+    said = {"role": column.semantic.name, "dtype": str(column.values.dtype), "lanes": str(lanes)}
+    return said | {"type": column.type_name} if column.type_name else said
 
 
 def _arrow_column(pa: Any, name: str, column: Column) -> Any:
@@ -77,7 +204,7 @@ def _arrow_column(pa: Any, name: str, column: Column) -> Any:
         return pa.nulls(rows)
     outermost = "list" if offsets is not None else "lanes" if values.ndim == 2 else "elements"
     bits: dict[str, Any] = {}  # only a prim as a whole has no value
-    if not column.valid.all():
+    if not every(column.valid):
         bits[outermost] = pa.py_buffer(np.packbits(column.valid, bitorder="little"))
     array = _arrow_elements(pa, name, values.reshape(-1), bits.get("elements"))
     if values.ndim == 2:
@@ -113,7 +240,7 @@ def frame(pd: Any, content: Content) -> pandas.DataFrame:
         if name == PRIM:
             continue
         parts = _frame_columns(pd, name, column)
-        if column.deleted.any():
+        if some(column.deleted):
             parts[_deletion(name)] = column.deleted
         for part in parts.keys() & data.keys():
             raise ValueError(f"two columns would be called {part!r}: read the attributes {part!r} and {name!r} apart")
@@ -121,7 +248,8 @@ def frame(pd: Any, content: Content) -> pandas.DataFrame:
     kind = pd.DataFrame
     if content.missing:
         kind = import_module("ovstage.frames").Frame
-    made = kind(data, index=pd.Index(content.paths, name=PRIM, dtype=object), copy=True)
+    index = content.paths.column("pandas", lambda texts: pd.Index(texts, name=PRIM, dtype=object))
+    made = kind(data, index=index, copy=True)
     if content.missing:
         made.attrs["missing"] = dict(content.missing)
     return made
@@ -147,7 +275,7 @@ def _cells(pd: Any, values: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> A
     """Missing floats are NaN; integers and truth values, which have none, become pandas' nullable types."""
     import numpy as np
 
-    if valid.all() or values.dtype == object:
+    if every(valid) or values.dtype == object:
         return values
     if values.dtype.kind in "fc":
         return np.where(valid, values, values.dtype.type("nan"))
@@ -171,14 +299,24 @@ _IDS = {
 }
 """Of what each lane is the id, by role, or by name for the attributes whose meaning is their name."""
 
+_TEXTS = ("string", "string[]")
+"""The types whose values are ids of texts without a role that says so."""
+
+
+def ids_of(name: str, type_name: str, role: AttributeSemantic) -> Sequence[str]:
+    """Of what each lane of an attribute is the id: ``token`` or ``path``; nothing where lanes are numbers."""
+    if name in _IDS:
+        return _IDS[name]
+    return ("token",) if type_name in _TEXTS else _IDS.get(role, ())
+
 
 def _worded(name: str, column: Column, lookups: Mapping[str, Lookup]) -> Column:
     import numpy as np
 
     if column.semantic == AttributeSemantic.STRING and column.offsets is not None:
         return replace(column, values=_decoded(name, column), offsets=None)
-    lanes = _IDS.get(name) or _IDS.get(column.semantic)
-    if lanes is None or column.values.size == 0:
+    lanes = ids_of(name, column.type_name, column.semantic)
+    if not lanes or column.values.size == 0:
         return column
     ids = column.values.reshape(-1, len(lanes))
     values = np.empty(ids.shape, object)
@@ -216,7 +354,7 @@ def _decoded(name: str, column: Column) -> npt.NDArray[Any]:
 
 
 def _deletion(name: str) -> str:
-    return f"{name} deleted"
+    return name + DELETED
 
 
 def _unfit(name: str, dtype: np.dtype[Any], library: str) -> ValueError:

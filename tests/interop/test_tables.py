@@ -314,3 +314,230 @@ def test_tables_say_why_a_column_is_missing(scene):
         "charge": "no prim has it; there are mass (unknown attribute)"
     }
     assert b"missing" not in (scene.arrow("mass").schema.metadata or {})
+
+
+# --- the way back -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other():
+    with ovstage.Stage("other") as other:
+        yield other
+
+
+def tokens(stage, *texts):
+    return np.array(stage._intern_tokens(texts), np.uint64)
+
+
+NAMES = ["point", "on", "note", "mark", "runs", "words", "link", "asset", "bytes", "half"]
+
+
+@pytest.fixture
+def rich(scene):
+    """Attributes of every kind, some of them of two prims only."""
+    s = scene.stage
+    scene.write("point", np.arange(15, dtype="f4").reshape(5, 3), semantic=AttributeSemantic.POINT, type_name="point3f")
+    scene.write("on", np.array([True, False]), query=scene.some, type_name="bool")
+    scene.write("note", tokens(s, "a", "b", "a", "größe", "c"), type_name="string")
+    scene.write("mark", tokens(s, "m", "n"), query=scene.some, semantic=AttributeSemantic.TOKEN_ID, type_name="token")
+    scene.write("runs", [np.full((i, 3), i, "f4") for i in range(5)], lanes=3)
+    scene.write("words", [tokens(s, "x", "y"), tokens(s)], query=scene.some, type_name="string[]")
+    paths = np.array(s._intern_paths(["/World/P1", "/World/P2"]), np.uint64)
+    scene.write("link", [paths, paths[:0]], query=scene.some, semantic=AttributeSemantic.RELATIONSHIP_PATH_ID)
+    scene.write("asset", tokens(s, *"abcdefghij").reshape(5, 2), semantic=AttributeSemantic.ASSET_PATH_ID)
+    texts = [np.frombuffer(text.encode(), np.uint8) for text in ("one", "", "zwölf", "4", "5")]
+    scene.write("bytes", texts, semantic=AttributeSemantic.STRING)
+    scene.write("half", np.arange(5, dtype="f2"))
+    return scene
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_a_table_that_is_written_back_reads_the_same(rich, other, strings):
+    table = rich.stage.read_arrow(PATHS, NAMES, strings=strings)
+    other.write_arrow(table, 3).wait()
+    other.advance_write_floor(3).wait()
+    assert other.read_arrow(PATHS, NAMES, strings=strings).equals(table, check_metadata=True)
+    assert {
+        (a.name, a.type_name, a.semantic, a.dtype, a.lanes, a.is_array, a.prim_count) for a in other.attributes()
+    } == {
+        (a.name, a.type_name, a.semantic, a.dtype, a.lanes, a.is_array, a.prim_count) for a in rich.stage.attributes()
+    }
+
+
+def test_a_table_survives_a_file(rich, other, tmp_path):
+    table = rich.stage.read_arrow(PATHS, NAMES, strings=True)
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    with pa.memory_map(str(tmp_path / "t.arrow")) as file:
+        other.write_arrow(pa.ipc.open_file(file).read_all(), 1).wait()
+    other.advance_write_floor(1).wait()
+    assert other.read_arrow(PATHS, NAMES, strings=True).equals(table.combine_chunks(), check_metadata=True)
+
+
+def test_fields_say_what_arrow_does_not(rich):
+    schema = rich.stage.read_arrow(PATHS, NAMES).schema
+    assert schema.field("point").metadata == {
+        b"role": b"POINT",
+        b"dtype": b"float32",
+        b"lanes": b"3",
+        b"type": b"point3f",
+    }
+    assert schema.field("note").metadata == {b"role": b"NONE", b"dtype": b"uint64", b"lanes": b"1", b"type": b"string"}
+    assert b"type" not in schema.field("half").metadata
+
+
+def test_texts_are_texts_and_tokens_are_on_request(rich):
+    table = rich.arrow("note", "mark", "words")
+    assert table["note"].to_pylist() == ["a", "b", "a", "größe", "c"]
+    assert table["words"].to_pylist() == [[], None, None, ["x", "y"], None]
+    assert table.schema.field("mark").type == pa.uint64()
+    assert rich.arrow("mark", strings=True)["mark"].to_pylist() == ["n", None, None, "m", None]
+    assert rich.pandas("note")["note"].tolist() == ["a", "b", "a", "größe", "c"]
+
+
+def test_what_a_range_found_deleted_is_deleted_in_the_copy(rich, other):
+    other.write_arrow(rich.stage.read_arrow(PATHS, ["note", "mark"]), 1).wait()
+    before = rich.ordinal
+    rich.delete("mark", rich.some)
+    rich.write("note", tokens(rich.stage, "new", "newer"), query=rich.some, type_name="string")
+    changes = rich.stage.read_arrow(PATHS, ["note", "mark"], OrdinalRange.between(before + 1, rich.ordinal))
+    other.write_arrow(changes, 2).wait()
+    other.advance_write_floor(2).wait()
+    assert other.read_arrow(PATHS, ["note"])["note"].to_pylist() == ["newer", "b", "a", "new", "c"]
+    assert not other.read(PATHS, ["mark"])
+
+
+def test_prims_may_be_named_beside_the_table(other):
+    table = pa.table({"mass": pa.array([1.0, None, 3.0])})
+    other.write_arrow(table, 1, prims=PATHS[:3]).wait()
+    other.advance_write_floor(1).wait()
+    assert other.read(PATHS[:3], ["mass"])["mass"].valid.tolist() == [True, False, True]
+
+
+def test_a_whole_stage_as_tables(rich):
+    with rich.names.create_path_list_from_strings(["/Other"]) as paths, rich.stage.query_from_path_list(paths) as query:
+        rich.write("point", np.float64([7]), query=query)  # of another type than that of the others
+    tables = rich.stage.tables()
+    assert [(a.name, a.dtype, table.num_rows) for a, table in tables.items() if a.name == "point"] == [
+        ("point", "float32", 5),
+        ("point", "float64", 1),
+    ]
+    assert sorted(a.name for a in tables) == sorted([*NAMES, "point"])
+    assert set(tables) == set(rich.stage.attributes())
+    for attribute, table in tables.items():
+        table.validate(full=True)
+        assert table.column_names == ["usd-path", attribute.name]
+        assert table[attribute.name].null_count == 0
+        prims = table["usd-path"].to_pylist()
+        assert table[attribute.name].equals(rich.stage.read_arrow(prims, [attribute.name])[attribute.name])
+
+
+def test_a_whole_stage_comes_out_of_its_tables(rich, other):
+    for table in rich.stage.tables().values():
+        other.write_arrow(table, 1).wait()
+    other.advance_write_floor(1).wait()
+    for attribute, table in rich.stage.tables().items():
+        prims = table["usd-path"].to_pylist()
+        assert other.read_arrow(prims, [attribute.name]).equals(table.combine_chunks(), check_metadata=True)
+
+
+def test_an_empty_stage_has_no_tables(stage):
+    assert stage.tables() == {}
+
+
+def test_path_texts_are_made_once(rich, monkeypatch):
+    stage = rich.stage
+    rich.arrow("half")
+    monkeypatch.setattr(type(stage), "_path_strings", lambda *_: pytest.fail("the texts were made again"))
+    rich.arrow("half")
+    with stage.query_from_path_list(rich.lists[0]) as query:  # another query over the same prims
+        stage.read_arrow(query, ["half"])
+
+
+def test_what_is_kept_of_paths_is_bounded(stage):
+    for at in range(60):
+        stage.write([f"/P{at}"], "mass", 1, np.float32([1]))
+    stage.advance_write_floor(1).wait()
+    for at in range(60):
+        assert stage.read_arrow([f"/P{at}"], ["mass"])["usd-path"].to_pylist() == [f"/P{at}"]
+    assert len(stage._lists._by_handle) <= stage._lists.MOST
+    assert len(stage._lists._by_content) <= stage._lists.MOST
+
+
+def test_groups_as_arrow_arrays_can_be_written(rich, other):
+    with rich.stage.read_attributes(
+        rich.all, rich.stage._intern_tokens(["point", "on"]), OrdinalRange.latest(99)
+    ) as read:
+        for group in read.groups():
+            with group:
+                array, name, count = pa.array(group), group._name(), group.prim_count
+                other.write(PATHS[:count], name, 1, array).wait()
+                other.write(PATHS[:count], f"{name} sliced", 1, pa.concat_arrays([array, array])[count:]).wait()
+    other.advance_write_floor(1).wait()
+    for name in ("point", "point sliced"):
+        assert other.read(PATHS, [name])[name].values.tolist() == np.arange(15).reshape(5, 3).tolist()
+    for name in ("on", "on sliced"):
+        assert sorted(other.read(PATHS[:2], [name])[name].values.tolist()) == [False, True]
+
+
+def lone(kind, *values, **metadata):
+    """A table of one row for each value."""
+    field = pa.field("v", kind, metadata=metadata)
+    return pa.table(
+        [pa.array(PATHS[: len(values)]), pa.array(values, kind)], pa.schema([("usd-path", pa.string()), field])
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        (lambda: pa.table({"v": [1.0]}), "table has no column 'usd-path'"),
+        (lambda: lone(pa.string(), "a"), "table column 'v' has texts, and nothing says what they are"),
+        (
+            lambda: lone(pa.string(), "a", role="POINTS"),
+            "table column 'v' has the role 'POINTS' in its metadata, expected one of ",
+        ),
+        (lambda: lone(pa.timestamp("s"), 1), "table column 'v' is an Arrow array of timestamp"),
+        (
+            lambda: lone(pa.list_(pa.float32(), 2), [1.0, None]),
+            "table column 'v' has 1 nulls inside its tuples, which are no values",
+        ),
+    ],
+)
+def test_tables_that_no_stage_can_hold(other, table, text):
+    with pytest.raises((ValueError, TypeError), match=text):
+        other.write_arrow(table(), 1)
+    assert other.attributes() == []
+
+
+def test_a_table_needs_a_prim_for_each_row(other):
+    with pytest.raises(ValueError, match="table has 1 rows, but there are 2 prims"):
+        other.write_arrow(lone(pa.float32(), 1.0), 1, prims=PATHS[:2])
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (lambda: pa.array([1.0, None]), "tensors has 1 nulls"),
+        (lambda: pa.array([True, None]), "tensors has 1 nulls"),
+        (lambda: pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)), "tensors has 1 nulls"),
+        (lambda: pa.array(["a", "b"]), "tensors is an Arrow array of string, which is no tensor"),
+        (lambda: pa.array([[1.0], [2.0]]), "tensors is an Arrow array of list"),
+    ],
+)
+def test_arrow_arrays_that_are_no_tensors(other, array, text):
+    with pytest.raises((ValueError, TypeError), match=text):
+        other.write(PATHS[:2], "v", 1, array())
+
+
+def test_a_query_does_not_name_the_prims_of_a_table(scene):
+    with pytest.raises(TypeError, match="prims must be paths or a PathList where a table is written, got <Query"):
+        scene.stage.write_arrow(lone(pa.float32(), 1.0), 9, prims=scene.all)
+
+
+def test_writing_a_table_is_one_operation(rich, other):
+    other.write(PATHS, "half", 1, np.float64([1, 2, 3, 4, 5])).wait()
+    op = other.write_arrow(rich.stage.read_arrow(PATHS, ["note", "half"]), 2)
+    assert not op.ok
+    assert "half" in op.error_message()
+    assert [attribute.name for attribute in other.attributes()] == ["half"]

@@ -266,8 +266,7 @@ QUERIES: list[Row] = [
         lambda s: s.stage.fetch_query_result(2**60),
     ),
     (
-        "TypeError: query must be a Query, got PathList(…, owned: 2 prims, /World/Prim0, /World/Prim1); make one with "
-        "stage.query_from_path_list(...)",
+        "TypeError: query must be a Query, got PathList(…, owned); make one with stage.query_from_path_list(...)",
         lambda s: s.stage.fetch_query_result(s.list),
     ),
     (

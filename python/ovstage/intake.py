@@ -1,0 +1,160 @@
+"""Arrow arrays and tables as what a write takes: the way back of ``tables``.
+
+A field's metadata says what Arrow's types do not: ``role``, ``type`` and, for names, of what they are the ids. Values
+cross without a copy where Arrow lays them out as NumPy does; truth values are unpacked, names are interned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ovstage import tables
+from ovstage.enums import AttributeSemantic
+from ovstage.values import WriteDesc
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ovstage.stage import Stage
+
+    Array = npt.NDArray[Any]
+
+
+def tensor(array: Any, place: str) -> Array | None:
+    """An Arrow array as NumPy's, where DLPack cannot carry it: tuples and truth values. ``None``: DLPack can."""
+    pa = tables.package("pyarrow", f"{place}, an Arrow array,")
+    found = array if isinstance(array, pa.Array) else pa.array(array)
+    if found.null_count:
+        raise ValueError(
+            f"{place} has {found.null_count} nulls, which are no values: fill them (fill_null), or write the prims "
+            f"that have a value"
+        )
+    kind = found.type
+    if pa.types.is_boolean(kind) or pa.types.is_fixed_size_list(kind):
+        return _numbers(pa, found, place)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return None
+    raise TypeError(
+        f"{place} is an Arrow array of {kind}, which is no tensor: write a table of it by write_arrow, or pass a list "
+        f"of arrays with is_array=True"
+    )
+
+
+def _numbers(pa: Any, array: Any, place: str) -> Array:
+    """The values of an array without nulls: ``(n,)``, or ``(n, L)`` for tuples."""
+    kind = array.type
+    if pa.types.is_fixed_size_list(kind):
+        inner = _numbers(pa, array.flatten(), place)
+        return inner.reshape(len(array), kind.list_size, *inner.shape[1:])
+    if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise TypeError(f"{place} is an Arrow array of {kind}, which no tensor holds")
+    if array.null_count:
+        raise ValueError(f"{place} has {array.null_count} nulls inside its tuples, which are no values")
+    numbers: Array = array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind))
+    return numbers
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a table says of one attribute: of which rows, with which values, and which rows have lost it."""
+
+    name: str
+    rows: npt.NDArray[np.int64]
+    write: WriteDesc | None
+    lost: npt.NDArray[np.int64]
+
+
+def paths(table: Any) -> list[str]:
+    """The prims of a table's rows."""
+    if tables.PRIM not in table.column_names:
+        raise ValueError(
+            f"table has no column {tables.PRIM!r} with the paths of its rows, it has {', '.join(table.column_names)}: "
+            f"add one, or pass prims"
+        )
+    found: list[str] = table.column(tables.PRIM).to_pylist()
+    return found
+
+
+def parts(stage: Stage, table: Any) -> Iterator[Part]:
+    """What a table says of each attribute."""
+    import numpy as np
+
+    pa = tables.package("pyarrow", "Stage.write_arrow")
+    names = table.column_names
+    for name in names:
+        if name == tables.PRIM or (name.endswith(tables.DELETED) and name.removesuffix(tables.DELETED) in names):
+            continue
+        field, column = table.schema.field(name), table.column(name).combine_chunks()
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        lost = np.zeros(0, np.int64)
+        if name + tables.DELETED in names:
+            lost = np.flatnonzero(table.column(name + tables.DELETED).to_numpy())
+        rows = np.flatnonzero(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)))
+        write = _write(stage, pa, name, field, column.drop_null()) if len(rows) else None
+        yield Part(name, rows, write, lost)
+
+
+def _write(stage: Stage, pa: Any, name: str, field: Any, column: Any) -> WriteDesc:
+    said = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    role, kind = _role(name, said), said.get("type") or None
+    is_array = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    place = f"table column {name!r}"
+    if role == AttributeSemantic.STRING and _is_text(pa, column.type):
+        import numpy as np
+
+        texts = [np.frombuffer(text.encode(), np.uint8) for text in column.to_pylist()]
+        return WriteDesc(name, texts, True, semantic=role, type_name=kind)
+    flat = column.flatten() if is_array else column
+    ids = tables.ids_of(name, kind or "", role)
+    if _is_text(pa, _innermost(pa, flat.type)):
+        if not ids:
+            raise ValueError(
+                f"{place} has texts, and nothing says what they are: give the field the metadata type='string' or "
+                f"type='token'"
+            )
+        numbers = _interned(stage, pa, flat, ids)
+    else:
+        numbers = _numbers(pa, flat, place)
+    lanes = numbers.shape[1] if numbers.ndim == 2 else 1
+    if not is_array:
+        return WriteDesc(name, numbers, False, semantic=role, type_name=kind)
+    ends = column.offsets.to_numpy() - column.offsets[0].as_py()
+    rows = [numbers[start:end] for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+    return WriteDesc(name, rows, True, semantic=role, type_name=kind, lanes=lanes if lanes > 1 else None)
+
+
+def _role(name: str, said: Mapping[str, str]) -> AttributeSemantic:
+    role = said.get("role", "NONE")
+    if role not in AttributeSemantic.__members__:
+        roles = ", ".join(AttributeSemantic.__members__)
+        raise ValueError(f"table column {name!r} has the role {role!r} in its metadata, expected one of {roles}")
+    return AttributeSemantic[role]
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _innermost(pa: Any, kind: Any) -> Any:
+    return kind.value_type if pa.types.is_fixed_size_list(kind) else kind
+
+
+def _interned(stage: Stage, pa: Any, column: Any, ids: Sequence[str]) -> Array:
+    """The id of each name; of none, or of an empty one, 0."""
+    import numpy as np
+
+    flat = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
+    texts = np.array(flat.to_pylist(), object).reshape(-1, len(ids))
+    numbers = np.zeros(texts.shape, np.uint64)
+    for lane, kind in enumerate(ids):
+        distinct = list(dict.fromkeys(text for text in texts[:, lane].tolist() if text))
+        intern = stage._intern_tokens if kind == "token" else stage._intern_paths
+        known = dict(zip(distinct, intern(distinct), strict=True)) if distinct else {}
+        numbers[:, lane] = [known[text] if text else 0 for text in texts[:, lane].tolist()]
+    return numbers.reshape(-1) if len(ids) == 1 else numbers
