@@ -26,9 +26,9 @@ static descriptor* of(const DLTensor* tensors) {
   return (descriptor*)((char*)tensors - offsetof(descriptor, tensors));
 }
 
-static descriptor* make(uint32_t count, ov_block* data, ov_block* prim_map, ov_block* data_map) {
+static descriptor* make(uint32_t count, int64_t references, ov_block* data, ov_block* prim_map, ov_block* data_map) {
   descriptor* d = malloc(sizeof *d + count * (sizeof(DLTensor) + sizeof(int64_t)));
-  if (d != NULL) *d = (descriptor){.references = 1, .data = data, .prim_map = prim_map, .data_map = data_map};
+  if (d != NULL) *d = (descriptor){.references = references, .data = data, .prim_map = prim_map, .data_map = data_map};
   return d;
 }
 
@@ -42,16 +42,16 @@ static void describe(DLTensor* tensor, void* data, DLDataType dtype, int64_t* sh
 }
 
 DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
-                           ov_block* data_map) {
-  descriptor* d = make(1, data, prim_map, data_map);
+                           ov_block* data_map, int64_t references) {
+  descriptor* d = make(1, references, data, prim_map, data_map);
   if (d == NULL) return NULL;
   describe(d->tensors, address(data, offset), dtype, (int64_t*)(d->tensors + 1), rows);
   return d->tensors;
 }
 
 DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLDataType dtype, uint64_t element,
-                            ov_block* prim_map) {
-  descriptor* d = make(count, data, prim_map, NULL);
+                            ov_block* prim_map, int64_t references) {
+  descriptor* d = make(count, references, data, prim_map, NULL);
   if (d == NULL) return NULL;
   const ov_span* span = spans->data;
   int64_t* shapes = (int64_t*)(d->tensors + count);

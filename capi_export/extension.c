@@ -362,6 +362,37 @@ static void trim(void) {
   if (!ov_forked) ov_memory_trim();
 }
 
+/* ---- Groups ------------------------------------------------------------------------------------------------------ */
+
+static ovstage_api_status_t fetch_read(ovstage_instance_t* instance, ovstage_read_handle_t handle,
+                                       ovstage_timeout_ns_t timeout, ovstage_read_group_t* out,
+                                       const DLTensor** out_keep) {
+  const char* symbol = "ovstage_fetch_read_next";
+  (void)timeout;
+  if (out != NULL) memset(out, 0, sizeof *out);
+  if (out_keep != NULL) *out_keep = NULL;
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  status = out == NULL        ? ov_null("out_group")
+           : out_keep == NULL ? ov_null("out_keep")
+                              : ovgoFetchRead(instance->context, handle, out, (DLTensor**)out_keep);
+  return ov_leave(instance->context, symbol, status);
+}
+
+static ovstage_api_status_t fetch_map(ovstage_instance_t* instance, ovstage_map_handle_t handle,
+                                      ovstage_timeout_ns_t timeout, ovstage_map_group_t* out, const DLTensor** out_keep) {
+  const char* symbol = "ovstage_fetch_map_next";
+  (void)timeout;
+  if (out != NULL) memset(out, 0, sizeof *out);
+  if (out_keep != NULL) *out_keep = NULL;
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  status = out == NULL        ? ov_null("out_group")
+           : out_keep == NULL ? ov_null("out_keep")
+                              : ovgoFetchMap(instance->context, handle, out, (DLTensor**)out_keep);
+  return ov_leave(instance->context, symbol, status);
+}
+
 /* ---- Log --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t log_mark(void) { return ov_forked ? 0 : ov_log_mark(); }
@@ -436,6 +467,8 @@ const ovstage_go_v1_t ov_extension = {
     .publish = publish,
     .query_count = query_count,
     .query_where = query_where,
+    .fetch_read = fetch_read,
+    .fetch_map = fetch_map,
     .log_mark = log_mark,
     .log_wait = log_wait,
     .log_cut = log_cut,

@@ -78,7 +78,7 @@ func ovgoMap(
 
 //export ovgoFetchMap
 func ovgoFetchMap(
-	c *C.ovstage_context_t, handle C.ovstage_map_handle_t, out *C.ovstage_map_group_t,
+	c *C.ovstage_context_t, handle C.ovstage_map_handle_t, out *C.ovstage_map_group_t, keep **C.DLTensor,
 ) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_fetch_map_next", &status)
@@ -90,7 +90,7 @@ func ovgoFetchMap(
 	if g == nil {
 		return C.OVSTAGE_ERROR_END_OF_ITERATION
 	}
-	held, err := i.hold(&g.Group)
+	held, err := i.hold(&g.Group, keep)
 	if err != nil {
 		i.stage.ReturnMap(id, g)
 		return fail(err)
@@ -107,6 +107,10 @@ func ovgoFetchMap(
 	}
 	i.mu.Unlock()
 	if !open { // another thread has ended the map meanwhile
+		if keep != nil {
+			C.ov_tensors_release(*keep)
+			*keep = nil
+		}
 		i.commit(mapped)
 		return fail(refuse(stage.InvalidHandle, "map handle %d has been unmapped", id))
 	}

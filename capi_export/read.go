@@ -69,7 +69,7 @@ func ovgoReadMissing(
 
 //export ovgoFetchRead
 func ovgoFetchRead(
-	c *C.ovstage_context_t, read C.ovstage_read_handle_t, out *C.ovstage_read_group_t,
+	c *C.ovstage_context_t, read C.ovstage_read_handle_t, out *C.ovstage_read_group_t, keep **C.DLTensor,
 ) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_fetch_read_next", &status)
@@ -80,7 +80,7 @@ func ovgoFetchRead(
 	if g == nil {
 		return C.OVSTAGE_ERROR_END_OF_ITERATION
 	}
-	held, err := i.hold(g)
+	held, err := i.hold(g, keep)
 	if err != nil {
 		i.stage.ReturnRead(stage.ReadID(read), g)
 		return fail(err)
@@ -111,19 +111,27 @@ func ovgoReleaseGroup(c *C.ovstage_context_t, id C.ovstage_read_group_id_t) (sta
 	return C.OVSTAGE_OK
 }
 
-// hold makes the tensors of a group, which take over the group's references, unless there is no memory for them.
-func (i *instance) hold(g *stage.Group) (heldGroup, *stage.Error) {
+// hold makes the tensors of a group, which take over the group's references, unless there is no memory for them. A client
+// that asked to keep them has its reference before anybody else can learn of the group.
+func (i *instance) hold(g *stage.Group, keep **C.DLTensor) (heldGroup, *stage.Error) {
+	references := C.int64_t(1)
+	if keep != nil {
+		references = 2
+	}
 	dtype := C.DLDataType{code: C.uint8_t(g.DType.Code), bits: C.uint8_t(g.DType.Bits), lanes: C.uint16_t(g.DType.Lanes)}
 	var tensors *C.DLTensor
 	if g.Spans.Valid() {
 		tensors = C.ov_tensors_ragged(block(g.Data), block(g.Spans), C.uint32_t(g.Count), dtype, C.uint64_t(g.DType.Size()),
-			block(g.PrimMap))
+			block(g.PrimMap), references)
 	} else {
 		tensors = C.ov_tensors_fixed(block(g.Data), C.uint64_t(g.DataOffset), C.int64_t(g.Rows), dtype, block(g.PrimMap),
-			block(g.DataMap))
+			block(g.DataMap), references)
 	}
 	if tensors == nil {
 		return heldGroup{}, refuse(stage.OutOfMemory, "out of memory for the tensors of a group of %d prims", g.Count)
+	}
+	if keep != nil {
+		*keep = tensors
 	}
 	if g.Type != 0 {
 		C.ov_tensors_name_type(tensors, C.ovx_token_t(g.Type))

@@ -228,9 +228,10 @@ ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t 
  * pointer to the first. The registry in Go holds one reference until the group is released or committed; clients may
  * add their own.
  *
+ * They start with as many references as are asked for: the registry's, and that of a client who fetches and retains at once.
  * Making them takes over one reference of each block that is not NULL. NULL: out of memory, and nothing was taken. */
 DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
-                           ov_block* data_map);
+                           ov_block* data_map, int64_t references);
 
 /* The name of the type of the values, said before a client has the tensors. */
 void ov_tensors_name_type(DLTensor* tensors, ovx_token_t type_name);
@@ -243,7 +244,7 @@ typedef struct ov_span {
 
 /* One tensor for each of `count` spans into data, of elements of `element` bytes. The spans are not needed any more. */
 DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLDataType dtype, uint64_t element,
-                            ov_block* prim_map);
+                            ov_block* prim_map, int64_t references);
 
 void ov_tensors_retain(const DLTensor* tensors);
 void ov_tensors_release(const DLTensor* tensors);

@@ -204,7 +204,7 @@ static S fetch_read_next(C c, ovstage_read_handle_t handle, ovstage_timeout_ns_t
   if (out != NULL) memset(out, 0, sizeof *out);
   S status = ov_enter(c, symbol);
   if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchRead(c, handle, out));
+  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchRead(c, handle, out, NULL));
 }
 
 static S release_group(C c, const ovstage_read_group_t* group) {
@@ -300,7 +300,7 @@ static S fetch_map_next(C c, ovstage_map_handle_t handle, ovstage_timeout_ns_t t
   if (out != NULL) memset(out, 0, sizeof *out);
   S status = ov_enter(c, symbol);
   if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchMap(c, handle, out));
+  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchMap(c, handle, out, NULL));
 }
 
 static E unmap_group(C c, ovstage_map_handle_t handle, const ovstage_map_group_t* group, ovstage_cuda_sync_t sync) {

@@ -80,14 +80,9 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
 
 static ovstage_api_status_t attempt_fetch_map(void* closure, uint64_t timeout) {
   fetch_call* call = closure;
-  pthread_mutex_lock(&call->stage->handover);
-  ovstage_api_status_t status = ovstage_fetch_map_next(call->stage->instance, call->handle, timeout, &call->group->raw.map);
-  if (status == OVSTAGE_OK) { /* the descriptors only: a reference to the bytes would be a live view at the commit */
-    call->held.descriptors = call->group->raw.map.data.tensors;
-    native.go->tensors_retain(call->held.descriptors);
-  }
-  pthread_mutex_unlock(&call->stage->handover);
-  return status;
+  /* the descriptors only: a reference to the bytes would be a live view at the commit */
+  return native.go->fetch_map(call->stage->instance, call->handle, timeout, &call->group->raw.map,
+                              &call->held.descriptors);
 }
 
 /* The record of a session, made before the fetch: who ends the session meanwhile must find it. One reference more. */
@@ -134,21 +129,6 @@ PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t na
   }
   leave_session(self, session);
   return answer;
-}
-
-static ovstage_enqueue_result_t end_session(Stage* self, uint64_t handle, ovstage_cuda_sync_t sync,
-                                            ovstage_go_commit_t commit) {
-  pthread_mutex_lock(&self->handover);
-  ovstage_enqueue_result_t result = native.go->unmap_attribute(self->instance, handle, sync, commit);
-  pthread_mutex_unlock(&self->handover);
-  return result;
-}
-
-static ovstage_api_status_t abort_session(Stage* self, uint64_t handle) {
-  pthread_mutex_lock(&self->handover);
-  ovstage_api_status_t status = native.go->abort_map(self->instance, handle);
-  pthread_mutex_unlock(&self->handover);
-  return status;
 }
 
 static bool open_sync(PyObject* stream, PyObject* event, PyObject* commit, ovstage_cuda_sync_t* sync,
@@ -205,7 +185,7 @@ PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   }
   begin_session_end(self, handle);
   ovstage_enqueue_result_t result;
-  WITHOUT_GIL(result = end_session(self, handle, sync, commit));
+  WITHOUT_GIL(result = native.go->unmap_attribute(self->instance, handle, sync, commit));
   /* a session whose ordinal was sealed meanwhile ends too, without a commit */
   finish_session_end(self, handle, result.status == OVSTAGE_OK || result.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
   PyObject* operation = operation_settled(operation_new(self, result, NULL));
@@ -219,7 +199,7 @@ PyObject* stage_abort(PyObject* object, PyObject* mapping) {
   if (!guard_handle(mapping, "mapping", &handle) || !stage_begin(self, "abort_map")) return NULL;
   begin_session_end(self, handle);
   ovstage_api_status_t status;
-  WITHOUT_GIL(status = abort_session(self, handle));
+  WITHOUT_GIL(status = native.go->abort_map(self->instance, handle));
   finish_session_end(self, handle, status == OVSTAGE_OK);
   return none_or_raise(status);
 }

@@ -229,9 +229,6 @@ typedef struct {
   PyObject_HEAD ovstage_instance_t*
       instance; /* retained: valid memory until dealloc, also after destroy; NULL before __init__ */
   bool alive;
-  /* Held while the library hands a group out, until its memory is retained, and while anything runs that takes such
-   * memory back. Never held together with the GIL. */
-  pthread_mutex_t handover;
   map_session* sessions;
   orphan* orphans;
   /* The text of the last refused enqueue, for the Operation that the same thread makes of it next: a finalizer that

@@ -240,13 +240,15 @@ static bool keep_prims(ovstage_read_group_t* tombstone) {
 static ovstage_api_status_t attempt_fetch_read(void* closure, uint64_t timeout) {
   fetch_call* call = closure;
   ovstage_read_group_t* group = &call->group->raw.read;
-  pthread_mutex_lock(&call->stage->handover);
-  ovstage_api_status_t status = ovstage_fetch_read_next(call->stage->instance, call->handle, timeout, group);
-  if (status == OVSTAGE_OK && group->data.tensors)
-    call->held = keep_retain(group->data.tensors, native.go->tensors_block(group->data.tensors));
-  else if (status == OVSTAGE_OK)
+  const DLTensor* tensors;
+  ovstage_api_status_t status = native.go->fetch_read(call->stage->instance, call->handle, timeout, group, &tensors);
+  if (status == OVSTAGE_OK && group->data.tensors) {
+    call->held = (keep){tensors, native.go->tensors_block(tensors), NULL};
+    native.go->block_retain(call->held.block);
+  } else if (status == OVSTAGE_OK) {
     call->group->borrows = !keep_prims(group);
-  pthread_mutex_unlock(&call->stage->handover);
+    native.go->tensors_release(tensors);
+  }
   return status;
 }
 

@@ -132,7 +132,6 @@ static int stage_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   }
   native.go->instance_retain(instance);
   native.stages++;
-  pthread_mutex_init(&self->handover, NULL);
   self->instance = instance;
   self->alive = true;
   return 0;
@@ -153,13 +152,6 @@ bool find_extension(ovstage_instance_t* instance) {
   return false;
 }
 
-static ovstage_api_status_t destroy_instance(Stage* self) {
-  pthread_mutex_lock(&self->handover);
-  ovstage_api_status_t status = ovstage_destroy_instance(self->instance);
-  pthread_mutex_unlock(&self->handover);
-  return status;
-}
-
 static PyObject* stage_destroy(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
@@ -168,7 +160,7 @@ static PyObject* stage_destroy(PyObject* object, PyObject* unused) {
   if (!self->alive) return Py_NewRef(Py_None);
   self->alive = false; /* first: no other thread shall begin a call */
   ovstage_api_status_t status;
-  WITHOUT_GIL(status = destroy_instance(self));
+  WITHOUT_GIL(status = ovstage_destroy_instance(self->instance));
   if (status != OVSTAGE_OK) {
     self->alive = true;
     return raise_library_error(status);
@@ -191,10 +183,7 @@ static void stage_dealloc(PyObject* object) {
   }
   end_sessions(self);
   drop_finished_orphans(self);
-  if (self->instance) {
-    native.go->instance_release(self->instance);
-    pthread_mutex_destroy(&self->handover);
-  }
+  if (self->instance) native.go->instance_release(self->instance);
   Py_XDECREF(self->refusal);
   PyErr_Restore(type, value, traceback);
   free_object(object);

@@ -303,6 +303,20 @@ typedef struct ovstage_go_v1 {
   ovstage_api_status_t (*query_where)(ovstage_instance_t*, ovstage_query_handle_t, const uint64_t* mask, size_t count,
                                       ovstage_query_handle_t* out);
 
+  /* ---- Groups that are kept ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * As the slots fetch_read_next and fetch_map_next, with a reference of the group's tensors that is the caller's, taken before
+   * any other thread can release or commit the group or destroy the instance: what the group points at is valid memory until
+   * the reference is dropped with tensors_release.
+   *
+   *   out_keep   the reference, also for a tombstone group, which shows no tensors; NULL unless the call returns OK
+   */
+  ovstage_api_status_t (*fetch_read)(ovstage_instance_t*, ovstage_read_handle_t, ovstage_timeout_ns_t,
+                                     ovstage_read_group_t* out_group, const DLTensor** out_keep);
+  ovstage_api_status_t (*fetch_map)(ovstage_instance_t*, ovstage_map_handle_t, ovstage_timeout_ns_t,
+                                    ovstage_map_group_t* out_group, const DLTensor** out_keep);
+
   /* ---- The log, in steps ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
