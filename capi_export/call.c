@@ -18,14 +18,17 @@ static __thread ov_thread* here __attribute__((tls_model("initial-exec")));
 
 static void in_forked_child(void) { ov_forked = 1; }
 
-static void end_thread(void* memory) {
-  ov_thread* thread = memory;
+static void free_texts(ov_thread* thread) {
   if (thread->unread.context != NULL) ov_unread_end(thread, false);
-  here = NULL; /* a later destructor of this thread may call in again, and then starts afresh */
   free(thread->error.bytes);
   free(thread->population_error.bytes);
   free(thread->op_error.bytes);
-  free(thread);
+}
+
+static void end_thread(void* memory) {
+  free_texts(memory);
+  here = NULL; /* a later destructor of this thread may call in again, and then starts afresh */
+  free(memory);
 }
 
 __attribute__((constructor)) static void prepare(void) {
@@ -139,8 +142,34 @@ static void log_failure(ovstage_log_severity_t severity, const char* symbol, con
     ov_log(severity, "%s %s: %s", symbol, what, here->error.bytes);
 }
 
+ov_thread ov_texts_put_aside(void) {
+  ov_thread texts = {0};
+  if (here == NULL) return texts;
+  texts = *here;
+  *here = (ov_thread){0};
+  return texts;
+}
+
+void ov_texts_bring_back(ov_thread texts) {
+  if (here == NULL) return; /* nor was it when they were put aside */
+  free_texts(here);
+  *here = texts;
+}
+
+/* Apart, so that the way out of a call stays short. */
+static void __attribute__((noinline, cold)) give_back_what_is_due(void) {
+  ov_thread texts = ov_texts_put_aside();
+  ov_blocks_give_back();
+  ov_texts_bring_back(texts);
+}
+
+void ov_give_back(void) {
+  if (__atomic_load_n(&ov_blocks_due, __ATOMIC_RELAXED) != NULL) give_back_what_is_due();
+}
+
 ovstage_api_status_t ov_leave(ovstage_context_t* context, const char* symbol, ovstage_api_status_t status) {
   ov_gate_leave(&context->gate);
+  ov_give_back();
   if (status != OVSTAGE_OK && status != OVSTAGE_ERROR_END_OF_ITERATION && status != OVSTAGE_ERROR_TIMEOUT)
     log_failure(OVSTAGE_LOG_VERBOSE, symbol, "failed");
   return status;
@@ -153,6 +182,7 @@ ovstage_enqueue_result_t ov_accept(ovstage_context_t* context, const char* symbo
     result.op_index = OVSTAGE_INVALID_OP_ID;
   if (result.status != OVSTAGE_OK && here != NULL) ov_unread_begin(here, context, symbol, result.status);
   ov_gate_leave(&context->gate);
+  ov_give_back();
   if (result.status != OVSTAGE_OK) log_failure(OVSTAGE_LOG_INFO, symbol, "was rejected");
   return result;
 }

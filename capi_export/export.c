@@ -78,6 +78,7 @@ static void end(export* e) {
   if (e->context != NULL) ov_context_release(e->context);
   ov_block_release(e->block);
   free(e);
+  ov_give_back();
 }
 
 static void delete_versioned(DLManagedTensorVersioned* self) { end(self->manager_ctx); }

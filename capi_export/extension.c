@@ -24,7 +24,10 @@ static void block_retain(ovstage_go_block_t* block) {
   if (block != NULL) ov_block_retain(block_of(block));
 }
 
-static void block_release(ovstage_go_block_t* block) { ov_block_release(block_of(block)); }
+static void block_release(ovstage_go_block_t* block) {
+  ov_block_release(block_of(block));
+  ov_give_back();
+}
 
 static int64_t block_refs(const ovstage_go_block_t* block) {
   return block != NULL ? __atomic_load_n(&block_of(block)->refs, __ATOMIC_RELAXED) : 0;
@@ -39,7 +42,9 @@ static void tensors_retain(const DLTensor* tensors) {
 }
 
 static void tensors_release(const DLTensor* tensors) {
-  if (tensors != NULL && !ov_forked) ov_tensors_release(tensors);
+  if (tensors == NULL || ov_forked) return;
+  ov_tensors_release(tensors);
+  ov_give_back();
 }
 
 /* ---- DLPack ------------------------------------------------------------------------------------------------------ */

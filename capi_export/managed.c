@@ -3,7 +3,7 @@
  *
  * They are the library's from the call on, so that each deleter runs exactly once, whatever becomes of the call. Most
  * are copied, and deleted when the call has left the stage. One whose memory can serve as a column's is lent to the
- * stage as a block over that memory: then dropping the last reference of the block deletes the tensor, at the end of
+ * stage as a block over that memory: then dropping the last reference of the block makes its deletion due, at the end of
  * the call if the stage has made no use of it, else when the column lets go.
  */
 #include <stdlib.h>
@@ -86,10 +86,13 @@ ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned*
 }
 
 void ov_managed_give_back(ov_managed_list* list) {
+  if (list->count == 0) return;
+  ov_thread texts = ov_texts_put_aside();
   for (size_t i = 0; i < list->count; i++)
     if (list->entries[i].block != NULL)
-      ov_block_release(list->entries[i].block);
+      ov_block_release_unlocked(list->entries[i].block);
     else
       delete_tensor(list->entries[i].tensor);
+  ov_texts_bring_back(texts);
   if (list->entries != list->few) free(list->entries);
 }

@@ -250,6 +250,7 @@ ovstage_api_status_t ovstage_destroy_instance(ovstage_instance_t* instance) {
   }
   unlock_after_drop();
   ov_context_release(context);
+  ov_give_back();
   return OVSTAGE_OK;
 }
 

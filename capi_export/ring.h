@@ -9,8 +9,8 @@
  *             retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the
  *             destroy.
  * Lock order  process lock (process.c), then whatever Go takes. The locks of gate.c and log.c are leaves. None is held
- *             while foreign code runs, with one exception: the deleter of a tensor that a column has taken over runs
- *             where the column lets go of it, which is why it must not call back.
+ *             while foreign code runs: the deleter of a tensor that a column has taken over is due where the column lets
+ *             go of it, and runs when the call that did so, or another one that ends earlier, has let go of everything.
  */
 #ifndef OV_RING_H
 #define OV_RING_H
@@ -105,6 +105,10 @@ void ov_context_release(ovstage_context_t* context);
 /* Called by Go, at most once with effect: the stage is broken by `text`. */
 void ov_context_poison(ovstage_context_t* context, const char* text, size_t length);
 
+/* Runs the deleters that are due, if any are: foreign code, which may call back. For the end of whatever may have dropped
+ * the last reference of a lent block; no lock may be held. This thread's texts stay as they are. */
+void ov_give_back(void);
+
 /* ---- call.c: how every call begins and ends ---------------------------------------------------------------------- */
 
 /* Set in a forked child, for good: there are no threads behind the engine there, and any lock may be taken. */
@@ -165,9 +169,15 @@ typedef struct ov_thread {
 
 ov_thread* ov_thread_here(void); /* NULL: out of memory */
 
+<<<<<<< HEAD
 /* unasked.c: a call was refused; its text was read, or the thread goes on without having read it. */
 void ov_unread_begin(ov_thread* thread, ovstage_context_t* context, const char* call, ovstage_api_status_t status);
 void ov_unread_end(ov_thread* thread, bool read);
+=======
+/* Around foreign code that runs at the end of a call and may make calls of its own: what this one has said stays. */
+ov_thread ov_texts_put_aside(void);
+void ov_texts_bring_back(ov_thread texts);
+>>>>>>> 8e9ad75 (Deleters of tensors that were given away run when the call holds no lock)
 
 /* Called by Go: the operation that is being waited for has failed with this text. */
 void ov_op_error_set(const char* text, size_t length);

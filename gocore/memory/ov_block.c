@@ -313,17 +313,60 @@ void ov_block_release(ov_block *block)
         ov_block_retire(block);
 }
 
+ov_block *ov_blocks_due;
+
+static void make_due(ov_block *block)
+{
+    block->older = __atomic_load_n(&ov_blocks_due, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&ov_blocks_due, &block->older, block, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+}
+
+static void give_back(ov_block *block)
+{
+    block->give_back(block->owner);
+    free(block);
+}
+
+void ov_blocks_give_back(void)
+{
+    if (is_forked())
+        return;
+    ov_block *block = __atomic_exchange_n(&ov_blocks_due, NULL, __ATOMIC_ACQUIRE);
+    while (block != NULL) {
+        ov_block *next = block->older;
+        give_back(block);
+        block = next;
+    }
+}
+
+static void count_out(const ov_block *block)
+{
+    add(&ov_memory_totals.live_bytes[block->purpose], -(int64_t)block->size);
+    add(&ov_memory_totals.live_blocks[block->purpose], -1);
+}
+
+void ov_block_release_unlocked(ov_block *block)
+{
+    if (is_forked() || __atomic_sub_fetch(&block->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    if (block->kind != KIND_FOREIGN) {
+        ov_block_retire(block);
+        return;
+    }
+    count_out(block);
+    give_back(block);
+}
+
 void ov_block_retire(ov_block *block)
 {
     if (is_forked())
         return;
-    add(&ov_memory_totals.live_bytes[block->purpose], -(int64_t)block->size);
-    add(&ov_memory_totals.live_blocks[block->purpose], -1);
+    count_out(block);
     /* A hollow block has no warm pages to offer, and would hide one that has. */
-    if (block->kind == KIND_FOREIGN) {
-        block->give_back(block->owner);
-        free(block);
-    } else if (block->hollow)
+    if (block->kind == KIND_FOREIGN)
+        make_due(block);
+    else if (block->hollow)
         destroy(block);
     else
         pool_put(block);

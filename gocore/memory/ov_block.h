@@ -62,15 +62,25 @@ ov_block *ov_block_alloc_zeroed(uint64_t size, uint32_t purpose);
 
 /*
  * A block over `size` bytes at `data` that belong to somebody else, who neither writes to nor frees them before
- * `give_back(owner)` runs: once, with the last reference, on whatever thread drops it and with locks of this library held,
- * so that it must not call back into the library. NULL: out of memory, and `give_back` is not called.
+ * `give_back(owner)` runs: once, after the last reference has gone. Who drops that may hold locks, and give_back is foreign
+ * code: it is due then, and runs in ov_blocks_give_back. NULL: out of memory, and `give_back` is not called.
  */
 ov_block *ov_block_foreign(void *data, uint64_t size, uint32_t purpose, void (*give_back)(void *owner), void *owner);
+
+/* Blocks whose give_back is due, newest first. */
+extern ov_block *ov_blocks_due;
+
+/* Runs what is due, whoever made it so. For a caller that holds no lock, as every call into the library has none when it
+ * ends. A give_back may call back. */
+void ov_blocks_give_back(void);
 
 void ov_block_retain(ov_block *block);
 
 /* Drops one reference. The last one sends the block to the pool or back to the system. NULL is ignored. */
 void ov_block_release(ov_block *block);
+
+/* As release, for a caller that holds no lock: a give_back that is due for it runs at once. */
+void ov_block_release_unlocked(ov_block *block);
 
 /* The second half of release, for a caller that has itself counted `refs` down to zero. */
 void ov_block_retire(ov_block *block);

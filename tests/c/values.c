@@ -842,6 +842,82 @@ static void check_adoption_export(void) {
   CHECK(g.deletions == 1);
 }
 
+/* What a deleter can do: look at the stage that lets go of its tensor, and write to it. */
+typedef struct {
+  gift given;
+  const scene* at;
+  ovx_token_t value;
+} caller;
+
+static void take_back_and_call(DLManagedTensorVersioned* self) {
+  caller* c = (caller*)self->manager_ctx;
+  payload p;
+  ovstage_read_group_t unknown;
+  memset(&unknown, 0, sizeof unknown);
+  c->given.deletions++;
+  DONE(c->at, put(c->at, c->at->query, c->value, 100, fixed(&p, "1 1 1")));
+  CHECK(ovstage_release_group(c->at->stage, &unknown) != OVSTAGE_OK);
+}
+
+static const DLManagedTensorVersioned* wrap_caller(caller* c, const scene* s, ovx_token_t value, int beside) {
+  wrap(&c->given, beside, "1 2 3");
+  c->given.tensor.manager_ctx = c;
+  c->given.tensor.deleter = take_back_and_call;
+  c->at = s;
+  c->value = value;
+  return &c->given.tensor;
+}
+
+/* A deleter runs when the call has let go of everything, and what the call has said stays said. */
+static void check_deleter_that_calls(void) {
+  scene s;
+  if (!open_scene(&s, "deleter that calls")) return;
+  ovx_token_t value = token_of(&s, "value"), other = token_of(&s, "other");
+  caller adopted, copied, refused;
+  const DLManagedTensorVersioned* tensors[3] = {wrap_caller(&adopted, &s, other, 0), wrap_caller(&copied, &s, other, 1),
+                                                wrap_caller(&refused, &s, other, 0)};
+  payload p;
+  DONE(&s, give(&s, value, 1, giving(&tensors[0], 1)));
+  DONE(&s, seal(&s, 1));
+  DONE(&s, put(&s, s.query, value, 2, fixed(&p, "4 5 6")));
+  CHECK(adopted.given.deletions == 0);
+  DONE(&s, seal(&s, 2)); /* the column lets go of it under the stage's mutex */
+  CHECK(adopted.given.deletions == 1);
+  DONE(&s, give(&s, value, 3, giving(&tensors[1], 1)));
+  CHECK(copied.given.deletions == 1);
+  CHECK_FAILS(give(&s, value, 2, giving(&tensors[2], 1)).status, OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "write floor");
+  CHECK(refused.given.deletions == 1);
+
+  wrap_caller(&adopted, &s, other, 0);
+  DONE(&s, give(&s, value, 4, giving(&tensors[0], 1)));
+  adopted.given.tensor.deleter = take_back; /* the stage has gone when it runs */
+  close_scene(&s);
+  CHECK(adopted.given.deletions == 1);
+}
+
+/* What was fetched and kept is valid memory, whoever takes the group or the stage away meanwhile. */
+static void check_kept_groups(void) {
+  scene s;
+  if (!open_scene(&s, "kept groups")) return;
+  ovx_token_t value = token_of(&s, "value");
+  payload p;
+  DONE(&s, put(&s, s.query, value, 1, fixed(&p, "1 2 3")));
+  DONE(&s, seal(&s, 1));
+  ovstage_read_handle_t read;
+  ovstage_read_group_t group, last;
+  const DLTensor *kept = NULL, *none = (const DLTensor*)&p;
+  DONE(&s, ovstage_read_attributes(s.stage, s.query, &value, 1, latest(1), &read));
+  CHECK(s.go->fetch_read(s.stage, read, 0, &group, NULL) == OVSTAGE_ERROR_INVALID_ARGUMENT);
+  CHECK(s.go->fetch_read(s.stage, read, 0, NULL, &kept) == OVSTAGE_ERROR_INVALID_ARGUMENT);
+  CHECK(s.go->fetch_read(s.stage, read, 0, &group, &kept) == OVSTAGE_OK && kept == group.data.tensors);
+  CHECK(s.go->fetch_read(s.stage, read, 0, &last, &none) == OVSTAGE_ERROR_END_OF_ITERATION && none == NULL);
+  DONE(&s, ovstage_release_read(s.stage, read));
+  CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
+  close_scene(&s);
+  CHECK(((const float*)kept->data)[2] == 3);
+  s.go->tensors_release(kept);
+}
+
 /* What does not cover a column, or lies askew, is copied and has been deleted when the call returns. */
 static void check_managed_copies(void) {
   scene s;
@@ -1198,6 +1274,8 @@ const check_group value_groups[] = {
     {"history", check_history},
     {"managed tensors: adopted", check_adoption},
     {"managed tensors: adopted and exported", check_adoption_export},
+    {"managed tensors: deleters that call", check_deleter_that_calls},
+    {"groups that are kept", check_kept_groups},
     {"managed tensors: copied", check_managed_copies},
     {"managed tensors: refused", check_managed_refusals},
     {"managed tensors: versions", check_managed_versions},

@@ -318,8 +318,8 @@ typedef struct {
    * values becomes the column, without a copy: nobody may write to it any more, and its deleter runs when neither the
    * column nor a group or view holds it. All others are copied, and their deleters have run when the call returns.
    *
-   * A deleter may be run by any thread, with locks of this library held: it must not call the library, nor wait for a
-   * thread that does. A tensor of another major version of DLPack than 1 is refused with NOT_SUPPORTED, and deleted.
+   * A deleter may be run by any thread, at the end of a call of the library that has let go of everything: it may make
+   * calls of its own. A tensor of another major version of DLPack than 1 is refused with NOT_SUPPORTED, and deleted.
    */
   const struct DLManagedTensorVersioned* const* managed_tensors;
   uint32_t tensor_count;         /* length of the array that is used; at least 1 */
