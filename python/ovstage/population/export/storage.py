@@ -51,12 +51,15 @@ def claim(identifier: str, owner: object) -> None:
 def _require_text(identifier: str) -> None:
     """USD's names of files are UTF-8; Python's may stand for any bytes."""
     try:
-        identifier.encode()
-    except UnicodeEncodeError:
+        name = os.fsencode(identifier)
+        name.decode()
+    except UnicodeDecodeError:
         raise OvstageError(
             ErrorCode.INVALID_ARGUMENT,
-            f"identifier {os.fsencode(identifier)!r} is no UTF-8, which USD needs: rename the folder or the file",
+            f"identifier {name!r} is no UTF-8, which USD needs: rename the folder or the file",
         ) from None
+    except UnicodeEncodeError:
+        return  # no name of a file at all, as the next guard says
 
 
 def free(identifier: str, owner: object) -> None:
