@@ -169,15 +169,12 @@ typedef struct ov_thread {
 
 ov_thread* ov_thread_here(void); /* NULL: out of memory */
 
-<<<<<<< HEAD
 /* unasked.c: a call was refused; its text was read, or the thread goes on without having read it. */
 void ov_unread_begin(ov_thread* thread, ovstage_context_t* context, const char* call, ovstage_api_status_t status);
 void ov_unread_end(ov_thread* thread, bool read);
-=======
 /* Around foreign code that runs at the end of a call and may make calls of its own: what this one has said stays. */
 ov_thread ov_texts_put_aside(void);
 void ov_texts_bring_back(ov_thread texts);
->>>>>>> 8e9ad75 (Deleters of tensors that were given away run when the call holds no lock)
 
 /* Called by Go: the operation that is being waited for has failed with this text. */
 void ov_op_error_set(const char* text, size_t length);
