@@ -48,8 +48,10 @@ func ovgoMap(
 	array C.bool, sizes *C.size_t, count C.size_t, options *C.ovstage_go_map_options_t, out *C.ovstage_map_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
+	var tried trials
+	defer func() { tried.end(i, result.status == C.OVSTAGE_OK) }()
 	defer i.guard("ovstage_map_attribute", &result.status)
-	token, err := i.attribute("desc.attribute", &desc.attribute)
+	token, err := tried.attribute(i, "desc.attribute", &desc.attribute)
 	if err != nil {
 		return enqueued(0, err)
 	}

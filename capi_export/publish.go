@@ -18,13 +18,13 @@ func ovgoPublish(
 	managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
+	b := batches.Get().(*batch)
+	defer func() { b.end(i, result.status == C.OVSTAGE_OK) }()
 	defer i.guard("publish", &result.status)
-	deletions, err := i.deletions(unsafe.Slice(deletes, int(deleteCount)))
+	deletions, err := b.deletions(i, unsafe.Slice(deletes, int(deleteCount)))
 	if err != nil {
 		return enqueued(0, err)
 	}
-	b := batches.Get().(*batch)
-	defer b.giveBack()
 	b.managed = managed
 	publication, err := b.publication(i, unsafe.Slice(written, int(writtenCount)))
 	if err != nil {
@@ -33,10 +33,10 @@ func ovgoPublish(
 	return enqueued(i.stage.Publish(deletions, publication, uint64(ordinal)))
 }
 
-func (i *instance) deletions(entries []C.ovstage_go_delete_t) ([]stage.Deletion, *stage.Error) {
+func (b *batch) deletions(i *instance, entries []C.ovstage_go_delete_t) ([]stage.Deletion, *stage.Error) {
 	deletions := make([]stage.Deletion, len(entries))
 	for k, d := range entries {
-		names, err := i.attributes(fmt.Sprintf("deletes[%d].attributes", k), unsafe.Slice(d.attributes, int(d.attribute_count)))
+		names, err := b.tried.attributes(i, fmt.Sprintf("deletes[%d].attributes", k), unsafe.Slice(d.attributes, int(d.attribute_count)))
 		if err != nil {
 			return nil, err
 		}

@@ -26,29 +26,6 @@ func tokens(p *C.ovx_token_t, n C.size_t) []pathdict.Token {
 	return unsafe.Slice((*pathdict.Token)(unsafe.Pointer(p)), int(n))
 }
 
-// attribute returns the token of an attribute that is given as a token or by name; a new name is interned.
-func (i *instance) attribute(argument string, a *C.ovx_string_or_token_t) (pathdict.Token, *stage.Error) {
-	if a.token != 0 {
-		token := pathdict.Token(a.token)
-		if _, known := i.dict.TokenString(token); !known {
-			return 0, refuse(stage.InvalidArgument, "%s: %d is not a token of this stage's dictionary; intern the name first",
-				argument, token)
-		}
-		return token, nil
-	}
-	switch at := addressIn(unsafe.Pointer(&a.string.ptr)); {
-	case a.string.length == 0:
-		return 0, refuse(stage.InvalidArgument, "%s: there is neither a token nor a name, expected one of them", argument)
-	case at < firstAddress || a.string.length > maxString:
-		return 0, refuse(stage.InvalidArgument, "%s: ptr is %s with length %d, which is no name", argument, number(at), a.string.length)
-	}
-	token, err := i.dict.Token(unsafe.String((*byte)(unsafe.Pointer(a.string.ptr)), int(a.string.length)))
-	if err != nil {
-		return 0, refuse(stage.InvalidArgument, "%s: %s", argument, err)
-	}
-	return token, nil
-}
-
 // texts copies the views of an array of strings, not their bytes: those must outlive the result. An empty string may have any
 // address.
 func texts(argument string, p **C.ovx_string_t, n C.size_t) ([]string, *stage.Error) {
@@ -73,9 +50,9 @@ func texts(argument string, p **C.ovx_string_t, n C.size_t) ([]string, *stage.Er
 }
 
 // predicate translates one. HAS does not look at values.
-func (i *instance) predicate(argument string, p *C.ovstage_predicate_t) (c stage.Condition, err *stage.Error) {
+func (t *trials) predicate(i *instance, argument string, p *C.ovstage_predicate_t) (c stage.Condition, err *stage.Error) {
 	c.Predicate.Op = query.FilterOp(p.op)
-	if c.Predicate.Attribute, err = i.attribute(argument+".attribute", &p.attribute); err != nil || c.Predicate.Op == query.Has {
+	if c.Predicate.Attribute, err = t.attribute(i, argument+".attribute", &p.attribute); err != nil || c.Predicate.Op == query.Has {
 		return c, err
 	}
 	c.Predicate.Values, err = texts(argument+".values", &p.values, p.value_count)
@@ -86,11 +63,11 @@ func (i *instance) predicate(argument string, p *C.ovstage_predicate_t) (c stage
 const mostLevels = C.OV_MOST_LEVELS
 
 // condition translates a condition and those below it.
-func (i *instance) condition(argument string, p *C.ovstage_go_condition_t, level int) (c stage.Condition, err *stage.Error) {
+func (t *trials) condition(i *instance, argument string, p *C.ovstage_go_condition_t, level int) (c stage.Condition, err *stage.Error) {
 	c.Match = query.Match(p.match)
 	switch at := addressIn(unsafe.Pointer(&p.conditions)); {
 	case c.Match == query.One:
-		return i.predicate(argument+".predicate", &p.predicate)
+		return t.predicate(i, argument+".predicate", &p.predicate)
 	case p.count == 0:
 		return c, nil
 	case at < firstAddress || p.count > maxString:
@@ -101,7 +78,7 @@ func (i *instance) condition(argument string, p *C.ovstage_go_condition_t, level
 	below := unsafe.Slice(p.conditions, int(p.count))
 	c.Conditions = make([]stage.Condition, len(below))
 	for k := range below {
-		if c.Conditions[k], err = i.condition(fmt.Sprintf("%s.conditions[%d]", argument, k), &below[k], level+1); err != nil {
+		if c.Conditions[k], err = t.condition(i, fmt.Sprintf("%s.conditions[%d]", argument, k), &below[k], level+1); err != nil {
 			return c, err
 		}
 	}
@@ -114,12 +91,14 @@ func ovgoQuery(
 	out *C.ovstage_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
+	var tried trials
+	defer func() { tried.end(i, result.status == C.OVSTAGE_OK) }()
 	defer i.guard("ovstage_query", &result.status)
 	predicates := unsafe.Slice(list, int(count))
 	filter := stage.Condition{Match: query.All, Conditions: make([]stage.Condition, len(predicates))}
 	for k := range predicates {
 		var err *stage.Error
-		if filter.Conditions[k], err = i.predicate(fmt.Sprintf("filter.predicates[%d]", k), &predicates[k]); err != nil {
+		if filter.Conditions[k], err = tried.predicate(i, fmt.Sprintf("filter.predicates[%d]", k), &predicates[k]); err != nil {
 			return enqueued(0, err)
 		}
 	}
@@ -133,11 +112,13 @@ func ovgoQueryCondition(
 	c *C.ovstage_context_t, condition *C.ovstage_go_condition_t, attrs *C.ovx_token_t, attrCount C.size_t, out *C.ovstage_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
+	var tried trials
+	defer func() { tried.end(i, result.status == C.OVSTAGE_OK) }()
 	defer i.guard("query", &result.status)
 	filter := stage.Condition{Match: query.All}
 	if condition != nil {
 		var err *stage.Error
-		if filter, err = i.condition("condition", condition, 0); err != nil {
+		if filter, err = tried.condition(i, "condition", condition, 0); err != nil {
 			return enqueued(0, err)
 		}
 	}
@@ -256,11 +237,13 @@ func ovgoAttributeFloor(
 	c *C.ovstage_context_t, attribute *C.ovx_string_or_token_t, out *C.ovstage_ordinal_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
+	var tried trials
+	defer func() { tried.end(i, false) }() // nothing remembers the question
 	defer i.guard("ovstage_get_attribute_write_floor", &result.status)
 	var token pathdict.Token // 0 asks for the global floor
 	if attribute.token != 0 || attribute.string.length != 0 {
 		var err *stage.Error
-		if token, err = i.attribute("attribute", attribute); err != nil {
+		if token, err = tried.attribute(i, "attribute", attribute); err != nil {
 			return enqueued(0, err)
 		}
 	}

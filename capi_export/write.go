@@ -6,12 +6,10 @@ package main
 import "C"
 
 import (
-	"fmt"
 	"sync"
 	"unsafe"
 
 	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
 	"ovstage/gocore/stage"
 	"ovstage/gocore/tensor"
 )
@@ -22,6 +20,7 @@ type batch struct {
 	views   []tensor.View      // of all writes, one after the other
 	cuts    []int              // where those of each write end
 	managed *C.ov_managed_list // the tensors that were given away with the call
+	tried   trials             // names that are new with the call
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
@@ -31,8 +30,14 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 func (b *batch) giveBack() {
 	clear(b.writes)
 	clear(b.views)
-	b.writes, b.views, b.cuts, b.managed = b.writes[:0], b.views[:0], b.cuts[:0], nil
+	b.writes, b.views, b.cuts, b.managed, b.tried = b.writes[:0], b.views[:0], b.cuts[:0], nil, b.tried[:0]
 	batches.Put(b)
+}
+
+// end gives a batch back when it is known how the call went.
+func (b *batch) end(i *instance, kept bool) {
+	b.tried.end(i, kept)
+	b.giveBack()
 }
 
 //export ovgoWrite
@@ -45,9 +50,9 @@ func ovgoWrite(
 	if many {
 		symbol = "ovstage_write_attributes"
 	}
-	defer i.guard(symbol, &result.status)
 	b := batches.Get().(*batch)
-	defer b.giveBack()
+	defer func() { b.end(i, result.status == C.OVSTAGE_OK) }()
+	defer i.guard(symbol, &result.status)
 	b.managed = managed
 	if err := b.translate(i, unsafe.Slice(given.writes, int(given.count)), bool(many)); err != nil {
 		return enqueued(0, err)
@@ -60,7 +65,7 @@ func ovgoWrite(
 func (b *batch) translate(i *instance, entries []C.ov_write, many bool) *stage.Error {
 	for k := range entries {
 		w := &entries[k]
-		token, err := i.attribute("attribute", &w.given.attribute)
+		token, err := b.tried.attribute(i, "attribute", &w.given.attribute)
 		if err != nil && many {
 			return refuse(err.Code, "writes[%d].%s", k, err.Text)
 		}
@@ -69,7 +74,7 @@ func (b *batch) translate(i *instance, entries []C.ov_write, many bool) *stage.E
 		}
 		payload, err := b.payload(w)
 		if err == nil && (w.type_name.token != 0 || w.type_name.string.length != 0) {
-			payload.Type, err = i.attribute("type_name", &w.type_name)
+			payload.Type, err = b.tried.attribute(i, "type_name", &w.type_name)
 		}
 		if err != nil {
 			name, _ := i.dict.TokenString(token)
@@ -207,24 +212,14 @@ func ovgoDelete(
 	ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
+	var tried trials
+	defer func() { tried.end(i, false) }() // a name that nobody knew deletes nothing
 	defer i.guard("ovstage_delete_attributes", &result.status)
-	names, err := i.attributes("attributes", unsafe.Slice(attributes, int(count)))
+	names, err := tried.attributes(i, "attributes", unsafe.Slice(attributes, int(count)))
 	if err != nil {
 		return enqueued(0, err)
 	}
 	return enqueued(i.stage.DeleteAttributes(stage.QueryID(query), names, uint64(ordinal)))
-}
-
-// attributes are the names of a delete; none: everything that the prims carry.
-func (i *instance) attributes(argument string, entries []C.ovx_string_or_token_t) (names []pathdict.Token, err *stage.Error) {
-	for k := range entries {
-		token, err := i.attribute(fmt.Sprintf("%s[%d]", argument, k), &entries[k])
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, token)
-	}
-	return names, nil
 }
 
 func dtypeOf(t C.DLDataType) tensor.DType {

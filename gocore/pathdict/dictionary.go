@@ -9,7 +9,7 @@
 // A scene has millions of paths, so nothing here is a Go object per path: tokens and nodes are records in pointer-free
 // segments, the hash tables hold integers, and all of it, with the bytes of tokens, lies in C memory. The garbage collector
 // finds nothing to trace, missing memory is an error of the call, and token text can be handed across the C ABI as it is: it is NUL terminated and never moves. Nothing
-// is ever removed before Close.
+// is ever removed before Close, but for names that a refused call was the first to use (Try).
 //
 // # Concurrency
 //
@@ -38,6 +38,9 @@ type ListHandle uint64
 // MaxDepth is the largest number of components in a path.
 const MaxDepth = 65536
 
+// MaxPath is the largest number of bytes of a path.
+const MaxPath = 1 << 20
+
 // full is the most records that a vector may have.
 const full = math.MaxUint32 - 1
 
@@ -52,6 +55,8 @@ type Dictionary struct {
 	tokens     vector[span]
 	tokenTable table
 	text       text
+	trials     map[uint32]int // tokens that go again unless somebody keeps them -> by how many calls they are tried
+	withdrawn  []uint32       // tokens that have gone
 	paths      vector[node]
 	pathTable  table // children of large families
 	closed     bool
@@ -87,6 +92,7 @@ func (d *Dictionary) Close() {
 	d.tokenTable.close()
 	d.pathTable.close()
 	d.text.close()
+	d.trials, d.withdrawn = nil, nil
 	d.shelf.close()
 }
 
@@ -115,7 +121,7 @@ func (d *Dictionary) Stats() Stats {
 	defer d.names.RUnlock()
 	handles, lists := d.shelf.counts()
 	return Stats{
-		Tokens:  int(d.tokens.length),
+		Tokens:  int(d.tokens.length) - len(d.withdrawn),
 		Paths:   int(d.paths.length),
 		Handles: handles,
 		Lists:   lists,

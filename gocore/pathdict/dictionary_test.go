@@ -124,10 +124,9 @@ func TestOutMustHaveRoom(t *testing.T) {
 
 // The collector must find nothing to trace, however many names there are.
 func TestNamesAreNotGoObjects(t *testing.T) {
-	for _, record := range []any{span{}, node{}} {
-		for i := range reflect.TypeOf(record).NumField() {
-			assert.Equal(t, reflect.Uint32, reflect.TypeOf(record).Field(i).Type.Kind(), "%T", record)
-		}
+	assert.Equal(t, reflect.Uint64, reflect.TypeOf(span(0)).Kind())
+	for i := range reflect.TypeOf(node{}).NumField() {
+		assert.Equal(t, reflect.Uint32, reflect.TypeOf(node{}).Field(i).Type.Kind())
 	}
 	const n = 100_000
 	d := open(t)

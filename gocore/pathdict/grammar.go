@@ -2,7 +2,6 @@ package pathdict
 
 import (
 	"encoding/binary"
-	"math"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -21,8 +20,8 @@ func checkTokens(entries []string) error {
 			return refuse("Token string contains embedded NUL (entry %d, %s): remove the NUL byte", i, quote(s))
 		case !utf8.ValidString(s):
 			return refuse("Token string must be valid UTF-8 (entry %d, %s): encode the text as UTF-8", i, quote(s))
-		case len(s) >= math.MaxUint32:
-			return refuse("Token string must be shorter than 4 GiB (entry %d, %s)", i, quote(s))
+		case len(s) > MaxToken:
+			return refuse("Token string must have at most %d bytes (entry %d, %s)", MaxToken, i, quote(s))
 		}
 	}
 	return nil
@@ -45,7 +44,7 @@ func checkPaths(entries []string) error {
 // wellFormed reports whether s obeys the grammar. What comes before from, where there is a slash or from is 0, is known to
 // begin a path that does.
 func wellFormed(s string, from int) bool {
-	if len(s) > 2*MaxDepth && (len(s) >= math.MaxUint32 || strings.Count(s, "/") > MaxDepth) {
+	if len(s) > MaxPath || len(s) > 2*MaxDepth && strings.Count(s, "/") > MaxDepth {
 		return false
 	}
 	tail := s[from:]
@@ -94,8 +93,8 @@ func explainPath(s string, entry int) error {
 			entry, quote(s))
 	case s[len(s)-1] == '/':
 		return refuse(`Path string must not end with "/" (entry %d, %s): remove the trailing slash`, entry, quote(s))
-	case len(s) >= math.MaxUint32:
-		return refuse("Path string must be shorter than 4 GiB (entry %d, %s)", entry, quote(s))
+	case len(s) > MaxPath:
+		return refuse("Path string must have at most %d bytes (entry %d, %s)", MaxPath, entry, quote(s))
 	}
 	if depth := strings.Count(s, "/"); depth > MaxDepth {
 		return refuse("Path string must have at most %d components (entry %d, %s): it has %d",

@@ -100,7 +100,7 @@ func (d *Dictionary) PathString(p Path) (string, error) {
 	}
 	size := 0
 	for i := index; i != root; i = d.paths.at(i).parent {
-		size += 1 + int(d.tokens.at(d.paths.at(i).name).length)
+		size += 1 + d.span(d.paths.at(i).name).length()
 	}
 	text := make([]byte, size)
 	for i := index; i != root; i = d.paths.at(i).parent {

@@ -67,6 +67,21 @@ func (t *table) put(slot uint64) {
 	t.slots[i] = slot
 }
 
+// remove takes an entry out, and lets those behind it that were pushed on by it move up.
+func (t *table) remove(hash, index uint32) {
+	i, mask := t.home(hash)
+	for t.slots[i] != uint64(hash)<<32|uint64(index+1) {
+		i = (i + 1) & mask
+	}
+	t.used--
+	for j := (i + 1) & mask; t.slots[j] != 0; j = (j + 1) & mask {
+		if home, _ := t.home(uint32(t.slots[j] >> 32)); (j-home)&mask >= (j-i)&mask {
+			t.slots[i], i = t.slots[j], j
+		}
+	}
+	t.slots[i] = 0
+}
+
 func (t *table) grow() error {
 	size := max(1024, 2*len(t.slots))
 	block, err := memory.AllocZeroed(8*size, memory.Strings)

@@ -1,6 +1,9 @@
 package pathdict
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"sync/atomic"
+)
 
 // Tokens interns strings into out, entry by entry. When an entry is refused, nothing is interned; when it fails at all, out
 // is untouched.
@@ -39,22 +42,33 @@ func (d *Dictionary) TokenString(t Token) (string, bool) {
 	if !d.tokens.has(index) {
 		return "", false
 	}
-	return d.name(uint32(index)), true
+	at := d.span(uint32(index))
+	if at == 0 { // withdrawn
+		return "", false
+	}
+	return d.text.at(at), true
 }
 
-func (d *Dictionary) name(token uint32) string { return d.text.at(*d.tokens.at(token)) }
+func (d *Dictionary) span(token uint32) span {
+	return span(atomic.LoadUint64((*uint64)(d.tokens.at(token))))
+}
+
+func (d *Dictionary) name(token uint32) string { return d.text.at(d.span(token)) }
 
 // token returns the index of a valid token string and adds the token when it is new.
 func (in *interner) token(s string) (uint32, error) {
 	d := in.d
 	hash := d.tokenHash(s)
-	if index, ok := d.findToken(hash, s); ok {
+	index, known := d.findToken(hash, s)
+	if known && !d.onTrial(index) {
 		return index, nil
 	}
 	if in.upgrade() {
-		if index, ok := d.findToken(hash, s); ok {
-			return index, nil
-		}
+		index, known = d.findToken(hash, s)
+	}
+	if known {
+		delete(d.trials, index) // it stays
+		return index, nil
 	}
 	return d.addToken(hash, s)
 }
@@ -84,7 +98,13 @@ func (d *Dictionary) addToken(hash uint32, s string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	index := d.tokens.push(at)
+	var index uint32
+	if last := len(d.withdrawn) - 1; last >= 0 {
+		index, d.withdrawn = d.withdrawn[last], d.withdrawn[:last]
+		atomic.StoreUint64((*uint64)(d.tokens.at(index)), uint64(at))
+	} else {
+		index = d.tokens.push(at)
+	}
 	d.tokenTable.insert(hash, index)
 	return index, nil
 }

@@ -2,6 +2,7 @@ package scene
 
 import (
 	"slices"
+	"strings"
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
@@ -31,6 +32,7 @@ type clone struct {
 	dict    *pathdict.Dictionary
 	in      stage.Inside
 	source  string
+	targets []string
 	known   bool // somebody interned the source, without which it holds nothing
 	from    uint32
 	onto    []uint32
@@ -55,29 +57,27 @@ func (c *clone) read(targets []string) *stage.Error {
 		return failf(stage.InvalidArgument, "source_path: %s", err)
 	}
 	c.from, c.known = c.dict.Index(from[0])
-	onto := make([]pathdict.Path, len(targets))
-	if err := c.dict.Paths(targets, onto); err != nil {
+	if err := c.dict.LookupPaths(targets, make([]pathdict.Path, len(targets))); err != nil {
 		return failf(stage.InvalidArgument, "target_paths: %s", err)
 	}
-	at := make(map[uint32]int, len(targets))
-	for i, path := range onto {
-		target, _ := c.dict.Index(path)
+	c.targets = targets
+	at := make(map[string]int, len(targets))
+	for i, target := range targets {
 		if before, again := at[target]; again {
-			return failf(stage.InvalidArgument, "target_paths[%d] and target_paths[%d] are both %s; list each target once", before, i, targets[i])
+			return failf(stage.InvalidArgument, "target_paths[%d] and target_paths[%d] are both %s; list each target once", before, i, target)
 		}
 		at[target] = i
-		c.onto = append(c.onto, target)
 	}
-	for i, target := range c.onto {
-		for target != 0 {
-			target = c.dict.ParentAt(target)
-			if c.known && target == c.from {
+	for i, target := range targets {
+		for above := target; above != "/"; {
+			above = above[:max(1, strings.LastIndexByte(above, '/'))]
+			if c.known && above == c.source {
 				return failf(stage.InvalidArgument, "target_paths[%d]: %s lies inside the source %s; clone to a place outside of it",
-					i, targets[i], c.source)
+					i, target, c.source)
 			}
-			if outer, nested := at[target]; nested {
+			if outer, nested := at[above]; nested {
 				return failf(stage.InvalidArgument, "target_paths[%d]: %s lies inside target_paths[%d], %s; targets must be apart",
-					i, targets[i], outer, targets[outer])
+					i, target, outer, targets[outer])
 			}
 		}
 	}
@@ -93,8 +93,11 @@ func (c *clone) run(in stage.Inside) *stage.Error {
 	if err := c.checkTargets(); err != nil {
 		return err
 	}
-	if len(c.onto) == 0 {
+	if len(c.targets) == 0 {
 		return nil
+	}
+	if err := c.intern(); err != nil {
+		return err
 	}
 	if failure := c.copy(); failure != nil {
 		return failf(stage.OutOfMemory, "cloning %s to %d targets: %s", c.source, len(c.onto), failure)
@@ -187,12 +190,34 @@ func holding(c *column.Column, prims []uint32, ordinal uint64) (column.Rows, err
 	return rows.Where(c.Alive(rows, ordinal))
 }
 
+// checkTargets refuses places where something is: somebody has interned their paths then.
 func (c *clone) checkTargets() *stage.Error {
-	for i, target := range c.onto {
+	paths := make([]pathdict.Path, len(c.targets))
+	if err := c.dict.LookupPaths(c.targets, paths); err != nil {
+		return failf(stage.InvalidArgument, "target_paths: %s", err)
+	}
+	for i, path := range paths {
+		target, known := c.dict.Index(path)
+		if !known {
+			continue
+		}
 		if prim, occupied := c.in.Occupied(target); occupied {
 			return failf(stage.OpFailed, "target_paths[%d]: prim %s already exists; nothing was cloned, delete it first or choose another target",
 				i, c.in.Path(prim))
 		}
+	}
+	return nil
+}
+
+// intern gives the targets their paths, once nothing but missing memory stands in the way of the clone.
+func (c *clone) intern() *stage.Error {
+	paths := make([]pathdict.Path, len(c.targets))
+	if err := c.dict.Paths(c.targets, paths); err != nil {
+		return failf(stage.OutOfMemory, "target_paths: %s", err)
+	}
+	for _, path := range paths {
+		target, _ := c.dict.Index(path)
+		c.onto = append(c.onto, target)
 	}
 	return nil
 }

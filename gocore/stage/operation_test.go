@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,11 +62,10 @@ func TestHandlesBelongToTheirStage(t *testing.T) {
 
 func TestLongNamesAreCutInTexts(t *testing.T) {
 	f := newFixture(t)
-	name := make([]byte, 1<<20)
-	for i := range name {
-		name[i] = 'x'
-	}
-	err := f.tryWrite(f.query("/a"), string(name), 1, scalars(1, 2))
+	err := f.tryWrite(f.query("/a"), strings.Repeat("x", MaxName), 1, scalars(1, 2))
 	require.NotNil(t, err)
 	assert.Less(t, len(err.Text), 1000)
+	err = f.tryWrite(f.query("/a"), strings.Repeat("x", MaxName+1), 1, scalars(1))
+	require.NotNil(t, err)
+	assert.Equal(t, "attribute[0]: the name has 4097 bytes, expected at most 4096", err.Text)
 }

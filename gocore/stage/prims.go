@@ -114,6 +114,9 @@ func (s *Stage) exists(path uint32) bool { return s.prims.exists(path) }
 
 // count counts an attribute on prims, or off.
 func (s *Stage) count(a *attribute, paths []uint32, change int) {
+	if len(paths) == 0 {
+		return
+	}
 	a.carriers.change(paths, change)
 	s.prims.carry(a, paths, change > 0)
 }

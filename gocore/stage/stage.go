@@ -60,6 +60,9 @@ type (
 	OrdinalQueryID uint64
 )
 
+// MaxName is the largest number of bytes of an attribute's name.
+const MaxName = 4096
+
 // attribute is everything known under one name: its floor and one column for each schema in use.
 type attribute struct {
 	name    pathdict.Token

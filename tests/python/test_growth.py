@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from conftest import GONE
 
 import ovstage
-from ovstage import DLDataType
+from ovstage import DLDataType, Filter, FilterOp, OvstageError, Predicate, WriteDesc
 
 ROWS = 256
 
@@ -157,3 +158,78 @@ def test_prims_that_come_and_go(stage, names):
             stage.advance_write_floor(ordinal).wait()
 
     soak(step, lambda: held(stage), warm=600)
+
+
+# --- names and paths that only refused calls have used ---
+
+
+def interned() -> int:
+    """Blocks of memory: texts take one for each MiB."""
+    return ovstage.process_counters()["live_blocks"]
+
+
+REFUSED = {
+    "write": lambda t, name: t.stage.write_attribute(t.query, name, 1, np.zeros(2), is_array=False),
+    "wrong shape": lambda t, name: t.stage.write_attribute(t.query, name, 9, np.zeros(3), is_array=False),
+    "batch": lambda t, name: t.stage.write_attributes(
+        t.query, [WriteDesc(name + end, np.zeros(2), False) for end in "ab"] + [WriteDesc("x", np.zeros(9), False)], 9
+    ),
+    "type name": lambda t, name: t.stage.write_attribute(t.query, "x", 1, np.zeros(2), is_array=False, type_name=name),
+    "map": lambda t, name: t.stage.map_attribute(t.query, name, 1, dtype=DLDataType(2, 32, 1)).op,
+    "delete": lambda t, name: t.stage.delete_attributes(t.query, [name], 1),
+    "filter": lambda t, name: t.stage.query(Filter([Predicate(name, FilterOp.LT, ["1", "2"])])).op,
+    "clone": lambda t, name: t.stage.clone_async("/World/Prim0", ["/" + name], 1),
+    "clone of nothing": lambda t, name: t.stage.clone_async("/Nowhere", ["/" + name], 9),
+    "clone onto something": lambda t, name: t.stage.clone_async("/World/Prim0", ["/World/Prim1", "/" + name], 9),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_names_of_refused_calls_go_again(table, call):
+    table.write("x", np.ones(2), 1)
+    table.seal(5)
+
+    def step(k: int) -> None:
+        with pytest.raises(OvstageError):
+            REFUSED[call](table, f"fresh {k} " + "x" * 2000).wait()
+
+    soak(step, interned, warm=400)
+
+
+def test_names_that_are_only_asked_for(table):
+    """Nothing is interned for a delete that finds nothing, or for the floor of a name that nobody wrote."""
+    table.write("x", np.ones(2), 1)
+
+    def step(k: int) -> None:
+        name = f"unknown {k} " + "x" * 2000
+        table.stage.delete_attributes(table.query, [name], 9).wait()
+        with table.stage.get_attribute_write_floor(name) as floor:
+            assert floor.fetch() == 0
+
+    soak(step, interned, warm=400)
+
+
+def test_a_name_that_was_refused_is_written_later(table):
+    with pytest.raises(OvstageError):
+        table.write("later", np.ones(3), 1)
+    table.write("later", np.ones(2), 1)
+    table.seal(1)
+    assert table.read("later", 1) == [1, 1]
+
+
+def test_threads_that_are_refused_and_threads_that_write_the_same_names(make_table):
+    """Every write that went well is read under its name, whatever others tried with it."""
+    tables = [make_table([f"/W{i}"]) for i in range(4)]
+    names = [f"shared {k}" for k in range(200)]
+
+    def work(table: object) -> None:
+        for name in names:
+            with pytest.raises(OvstageError):
+                table.write(name, np.ones(7), 1)
+            table.write(name, np.ones(1), 1)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, tables))
+    tables[0].seal(1)
+    for table in tables:
+        assert all(table.read(name, 1) == [1] for name in names)

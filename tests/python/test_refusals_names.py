@@ -90,6 +90,24 @@ NAMES: list[Row] = [
         lambda s: s.names.intern_path("/a" * 65537),
     ),
     (
+        "OvxError: ovx error 1: Token string must have at most 16777215 bytes (entry 0, "
+        f'"{"x" * 80}"..., 16777216 bytes)',
+        lambda s: s.names.intern_token("x" * 2**24),
+    ),
+    (
+        "OvxError: ovx error 1: Path string must have at most 1048576 bytes (entry 0, "
+        f'"/{"x" * 79}"..., 1048577 bytes)',
+        lambda s: s.names.intern_path("/" + "x" * 2**20),
+    ),
+    (
+        "OvstageError: INVALID_ARGUMENT: attribute: the name has 4097 bytes, expected at most 4096",
+        lambda s: s.put(np.zeros(2, "f4"), "x" * 4097).wait(),
+    ),
+    (
+        "OvstageError: INVALID_ARGUMENT: attribute[0]: the name has 4097 bytes, expected at most 4096",
+        lambda s: s.put(np.zeros(2, "f4"), s.token("x" * 4097)).wait(),
+    ),
+    (
         "OvxError: ovx error 1: Token handle was not found in this dictionary (entry 0): 1152921504606846976",
         lambda s: s.names.token_to_string(2**60),
     ),

@@ -1,0 +1,68 @@
+package main
+
+/*
+#include "ring.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+)
+
+// trials are the names of one call that nobody knew before it. They stay when the call goes well, else they go again.
+type trials []pathdict.Token
+
+// end comes when it is known how the call went.
+func (t trials) end(i *instance, kept bool) {
+	for k := len(t) - 1; k >= 0; k-- { // the last one first, which lies at the end of the texts
+		if kept {
+			i.dict.Keep(t[k])
+		} else {
+			i.dict.Withdraw(t[k])
+		}
+	}
+}
+
+// attribute returns the token of an attribute that is given as a token or by name. A new name is tried.
+func (t *trials) attribute(i *instance, argument string, a *C.ovx_string_or_token_t) (pathdict.Token, *stage.Error) {
+	if a.token != 0 {
+		token := pathdict.Token(a.token)
+		if _, known := i.dict.TokenString(token); !known {
+			return 0, refuse(stage.InvalidArgument, "%s: %d is not a token of this stage's dictionary; intern the name first",
+				argument, token)
+		}
+		return token, nil
+	}
+	switch at := addressIn(unsafe.Pointer(&a.string.ptr)); {
+	case a.string.length == 0:
+		return 0, refuse(stage.InvalidArgument, "%s: there is neither a token nor a name, expected one of them", argument)
+	case at < firstAddress || a.string.length > maxString:
+		return 0, refuse(stage.InvalidArgument, "%s: ptr is %s with length %d, which is no name", argument, number(at), a.string.length)
+	case a.string.length > stage.MaxName:
+		return 0, refuse(stage.InvalidArgument, "%s: the name has %d bytes, expected at most %d", argument, a.string.length, stage.MaxName)
+	}
+	token, trial, err := i.dict.Try(unsafe.String((*byte)(unsafe.Pointer(a.string.ptr)), int(a.string.length)))
+	if err != nil {
+		return 0, refuse(stage.InvalidArgument, "%s: %s", argument, err)
+	}
+	if trial {
+		*t = append(*t, token)
+	}
+	return token, nil
+}
+
+// attributes are the names of a delete; none: everything that the prims carry.
+func (t *trials) attributes(i *instance, argument string, entries []C.ovx_string_or_token_t) (names []pathdict.Token, err *stage.Error) {
+	for k := range entries {
+		token, err := t.attribute(i, fmt.Sprintf("%s[%d]", argument, k), &entries[k])
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, token)
+	}
+	return names, nil
+}
