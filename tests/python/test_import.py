@@ -15,8 +15,8 @@ import pytest
 import ovstage
 
 PUBLISHED = """
-Stage StageConfig Query Read Map OrdinalQuery Hierarchy PathDictionary PathList OvxError OvstageError OvstageWarning ErrorCode
-FilterOp
+Stage StageConfig Query Read Map OrdinalQuery Hierarchy PathDictionary PathList OvxError OvstageError OvstageWarning
+ErrorCode FilterOp
 PrimMode AttributeSemantic HierarchyRelation HierarchyComputationModel Scope PopulationDomain LogSeverity OrdinalRange
 Predicate Filter Operation WriteDesc ReadGroup MapGroup AttributeMeta QueryResult HierarchyItem HierarchyResult
 HierarchyComputationModelDesc DLTensor ManagedDLTensor DLDataType DLDevice DLDeviceType DLDataTypeCode make_dltensor
