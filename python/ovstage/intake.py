@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ovstage import tables
+from ovstage import guard, tables
 from ovstage.enums import AttributeSemantic
 from ovstage.values import WriteDesc
 
@@ -21,6 +21,31 @@ if TYPE_CHECKING:
     from ovstage.stage import Stage
 
     Array = npt.NDArray[Any]
+
+
+NAMES = {
+    "string": AttributeSemantic.NONE,
+    "string[]": AttributeSemantic.NONE,
+    "token": AttributeSemantic.TOKEN_ID,
+    "token[]": AttributeSemantic.TOKEN_ID,
+}
+"""The types whose values can be given as texts, and the role of the ids that they become."""
+
+
+def interned(stage: Stage, values: Sequence[Any], place: str) -> Any:
+    """Texts, or a list of texts for each prim, as the ids that are written. What holds no texts stays as it is."""
+    import numpy as np
+
+    rows = [[value] if isinstance(value, str) else value for value in values]
+    if not any(isinstance(text, str) for row in rows if isinstance(row, (list, tuple)) for text in row):
+        return [np.zeros(0, np.uint64) if isinstance(row, (list, tuple)) and not row else row for row in values]
+    texts = [guard.string(text, f"{place}[{at}]") for at, row in enumerate(rows) for text in row]
+    distinct = [text for text in dict.fromkeys(texts) if text]
+    known = {"": 0} | dict(zip(distinct, stage._intern_tokens(distinct), strict=True))
+    ids = np.array([known[text] for text in texts], np.uint64)
+    if all(isinstance(value, str) for value in values):
+        return ids
+    return np.split(ids, np.cumsum([len(row) for row in rows])[:-1])
 
 
 def tensor(array: Any, place: str) -> Array | None:

@@ -177,8 +177,9 @@ class Stage(native.Stage):
         order, in the units that the application gives the attribute: shape ``(N,)`` or ``(N, L)``; a list of N arrays
         where ``is_array=True`` gives each prim one of its own. Prims and attribute come into being with the write.
         ``ordinal`` must be above the write floor of the attribute. ``type_name`` says what the values are called where
-        they come from, such as the USD type ``color3f`` or ``string``; tables and export go by it. The other options
-        are those of ``write_attribute``.
+        they come from, such as the USD type ``color3f`` or ``string``; tables and export go by it. Of the types
+        ``string`` and ``token`` a list of ``values`` may hold texts, of ``string[]`` and ``token[]`` lists of texts.
+        The other options are those of ``write_attribute``.
 
         Raises ``TypeError`` and ``ValueError`` for wrong arguments; what the stage refuses, such as a sealed ordinal,
         shows in the ``Operation`` and is raised by its ``wait()``. Example::
@@ -186,6 +187,9 @@ class Stage(native.Stage):
             stage.write(["/A", "/B"], "velocity", 1, np.zeros((2, 3), np.float32)).wait()
         """
         chosen = select(self, prims)
+        if type_name in intake.NAMES and type(values) in (list, tuple):
+            values = intake.interned(self, values, "values")
+            is_array, semantic = is_array or type_name.endswith("[]"), semantic or intake.NAMES[type_name]
         return self.write_attribute(
             chosen,
             name,

@@ -302,12 +302,19 @@ _IDS = {
 _TEXTS = ("string", "string[]")
 """The types whose values are ids of texts without a role that says so."""
 
+_IDS_OF_TYPES = {
+    "string": ("token",),
+    "token": ("token",),
+    "pathExpression": ("token",),
+    "asset": ("token", "token"),
+    "relationship": ("path",),
+    "connection": ("path", "token"),
+}
+
 
 def ids_of(name: str, type_name: str, role: AttributeSemantic) -> Sequence[str]:
     """Of what each lane of an attribute is the id: ``token`` or ``path``; nothing where lanes are numbers."""
-    if name in _IDS:
-        return _IDS[name]
-    return ("token",) if type_name in _TEXTS else _IDS.get(role, ())
+    return _IDS.get(name) or _IDS_OF_TYPES.get(type_name.removesuffix("[]")) or _IDS.get(role, ())
 
 
 def _worded(name: str, column: Column, lookups: Mapping[str, Lookup]) -> Column:
@@ -316,7 +323,7 @@ def _worded(name: str, column: Column, lookups: Mapping[str, Lookup]) -> Column:
     if column.semantic == AttributeSemantic.STRING and column.offsets is not None:
         return replace(column, values=_decoded(name, column), offsets=None)
     lanes = ids_of(name, column.type_name, column.semantic)
-    if not lanes or column.values.size == 0:
+    if not lanes or column.values.size == 0 or column.values.dtype != np.uint64 or column.values.size % len(lanes):
         return column
     ids = column.values.reshape(-1, len(lanes))
     values = np.empty(ids.shape, object)

@@ -20,6 +20,27 @@ def types(stage: Stage, name: str) -> list[str]:
     return [attribute.type_name for attribute in stage.attributes() if attribute.name == name]
 
 
+def test_texts_are_written_as_texts(stage):
+    stage.write(BOTH, "note", 1, ["x", ""], type_name="string").wait()
+    stage.write(BOTH, "mark", 1, ["m", "n"], type_name="token").wait()
+    stage.write(BOTH, "words", 1, [["a", "größe"], []], type_name="string[]").wait()
+    stage.advance_write_floor(1).wait()
+    assert [stage.get(prim, "note") for prim in BOTH] == ["x", ""]
+    assert [stage.get(prim, "words") for prim in BOTH] == [["a", "größe"], []]
+    assert stage.read(BOTH, ["mark"])["mark"].values.tolist() == ids(stage, "m", "n").tolist()
+    roles = {attribute.name: attribute.semantic for attribute in stage.attributes()}
+    assert roles == {
+        "note": AttributeSemantic.NONE,
+        "mark": AttributeSemantic.TOKEN_ID,
+        "words": AttributeSemantic.NONE,
+    }
+    with pytest.raises(TypeError, match=r"expected str for values\[1\], got 5 \(int\)"):
+        stage.write(BOTH, "note", 2, [["x"], [5]], type_name="string[]")
+    stage.write(BOTH, "words", 2, [[], []], type_name="string[]").wait()
+    stage.write(BOTH, "words", 3, [ids(stage, "b"), ids(stage)], type_name="string[]").wait()
+    assert not stage.write(BOTH, "note", 2, ["only one"], type_name="string").ok
+
+
 def test_attributes_say_what_there_is(stage):
     stage.write(BOTH, "color", 1, np.zeros((2, 3), np.float32), type_name="color3f", semantic=AttributeSemantic.COLOR)
     stage.write(A, "runs", 2, [np.int64([1, 2])], is_array=True).wait()
