@@ -24,6 +24,7 @@ import names
 import partial
 import population
 import scenes
+import tables
 from measure import Effort, Row
 from rich.console import Console
 from rich.table import Table
@@ -40,6 +41,8 @@ SUBJECTS = {
     "map copies": maps.copies,
     "maps given up": maps.given_up,
     "read": columns.read_whole,
+    "tables": tables.tables,
+    "paths": tables.paths,
     "usd": columns.against_usd,
     "population": population.populating,
     "subset": partial.every_second_row,
