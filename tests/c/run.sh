@@ -85,6 +85,14 @@ leaks() {
   tail -n 1 "$work/valgrind.txt"
 }
 
+# It stands in for malloc and its kin, which only a GNU compiler lets a program do without a word.
+scarce() {
+  "${cc[@]}" -std=gnu11 -Wall -Wextra -Werror "-I$include" -g "$here/scarce.c" "$here/shortage.c" "$here/scene.c" "${link[@]}" \
+    -ldl -o "$work/scarce" || fail "the client for scarce memory does not build"
+  within 300 "$work/scarce" >"$work/scarce.txt" || { cat "$work/scarce.txt" && fail "scarce memory does harm"; }
+  tail -n 1 "$work/scarce.txt"
+}
+
 say headers && headers
 say layout && layout
 say symbols && symbols
@@ -94,6 +102,7 @@ if $with_cpp; then
 else
   say "C++: skipped, there is no ${cxx[0]}"
 fi
+say "calls while memory is scarce" && scarce
 if have valgrind; then
   say "client, under valgrind" && leaks
 else

@@ -21,6 +21,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shortage.h"
+
 extern void* __libc_malloc(size_t size);
 extern void* __libc_calloc(size_t count, size_t size);
 extern void* __libc_realloc(void* memory, size_t size);
@@ -79,7 +81,6 @@ void shortage_begin(long from, long to) {
 
 void shortage_end(void) { __atomic_store_n(&begun, false, __ATOMIC_RELEASE); }
 
-/* How many calls failed between them. */
 long shortage_failed(void) { return failed; }
 
 /* ---- The functions that allocate --------------------------------------------------------------------------------- */
