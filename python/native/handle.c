@@ -23,12 +23,15 @@ static Handle* opened(Handle* self, Stage* stage, uint64_t number, PyObject* op)
   return self;
 }
 
-PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number) {
+PyObject* handle_new(handle_class* class) {
   PyObject* type = package_attribute(&class->type, "ovstage.handles", class->name);
-  Handle* self = type ? (Handle*)new_object((PyTypeObject*)type) : NULL;
-  PyObject* op = self ? operation_new(stage, answer, NULL) : NULL;
-  if (op) return (PyObject*)opened(self, stage, answer.status == OVSTAGE_OK ? number : 0, op);
-  Py_XDECREF((PyObject*)self);
+  return type ? new_object((PyTypeObject*)type) : NULL;
+}
+
+PyObject* handle_opened(PyObject* made, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number) {
+  PyObject* op = operation_new(stage, answer, NULL);
+  if (op) return (PyObject*)opened((Handle*)made, stage, answer.status == OVSTAGE_OK ? number : 0, op);
+  Py_DECREF(made);
   return NULL;
 }
 
@@ -42,10 +45,8 @@ PyObject* handle_names(PyObject* operation, const char* call, PyObject* handle) 
   return opened_by ? operation_named_like(operation, call, opened_by) : operation_named(operation, call, NULL, NULL);
 }
 
-PyObject* handle_open_at_once(handle_class* class, Stage* stage, uint64_t number) {
-  PyObject* type = package_attribute(&class->type, "ovstage.handles", class->name);
-  Handle* self = type ? (Handle*)new_object((PyTypeObject*)type) : NULL;
-  return self ? (PyObject*)opened(self, stage, number, NULL) : NULL;
+PyObject* handle_open_at_once(PyObject* made, Stage* stage, uint64_t number) {
+  return (PyObject*)opened((Handle*)made, stage, number, NULL);
 }
 
 static int handle_init(PyObject* object, PyObject* args, PyObject* kwargs) {

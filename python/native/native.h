@@ -236,6 +236,7 @@ typedef struct {
   PyObject* refusal;
   uint64_t refusing_thread;
   int64_t refused_status;
+  PyObject* spare; /* the Operation of the next call: see operation_prepare */
   struct Operation* refusals; /* those whose objects are alive, the newest first; they unlist themselves */
 } Stage;
 
@@ -330,6 +331,10 @@ PyObject* stage_publish(PyObject* self, PyObject* const* args, Py_ssize_t nargs)
 
 extern PyType_Spec operation_spec;
 
+/* Has the Operation of the next call made before the call, since one that was carried out must not end for want of memory.
+ * False: MemoryError. Of threads that call at once, one may have to make its own afterwards. */
+bool operation_prepare(Stage* stage);
+
 /* An Operation from the answer of an enqueue. Takes `inputs` over, which may be NULL. */
 PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject* inputs);
 
@@ -368,11 +373,14 @@ typedef struct {
  * should have. Keeps a pending exception. */
 void forgotten(PyObject* object);
 
-/* What an enqueue reserved, as one of these. */
-PyObject* handle_new(handle_class* class, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
+/* One of these, which stands for nothing yet: made before the call that reserves what it will stand for. */
+PyObject* handle_new(handle_class* class);
+
+/* What an enqueue has reserved, as that object, which is taken over. */
+PyObject* handle_opened(PyObject* made, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
 
 /* The same for what is open at once, without an operation. */
-PyObject* handle_open_at_once(handle_class* class, Stage* stage, uint64_t number);
+PyObject* handle_open_at_once(PyObject* made, Stage* stage, uint64_t number);
 
 /* As operation_named, of what opens it. */
 PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal);

@@ -58,9 +58,17 @@ static void unlist_refusal(Operation* self) {
   if (self->older) self->older->newer = self->newer;
 }
 
+bool operation_prepare(Stage* stage) {
+  if (stage->spare) return true;
+  stage->spare = new_object(native.operation);
+  if (stage->spare) PyObject_GC_UnTrack(stage->spare); /* it refers to nothing */
+  return stage->spare != NULL;
+}
+
 PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject* inputs) {
   if (answer.status != OVSTAGE_OK) stage_remember_refusal(stage, answer.status);
-  Operation* self = (Operation*)new_object(native.operation);
+  Operation* self = operation_prepare(stage) ? (Operation*)stage->spare : NULL;
+  stage->spare = NULL;
   PyObject* text = self && answer.status != OVSTAGE_OK ? stage_refusal_text(stage, answer.status) : NULL;
   if (!self || (answer.status != OVSTAGE_OK && !text)) {
     Py_XDECREF((PyObject*)self);
@@ -76,7 +84,7 @@ PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject*
   self->text = text;
   self->inputs = inputs;
   if (answer.status != OVSTAGE_OK) list_refusal(self);
-  if (!inputs) PyObject_GC_UnTrack(self); /* a stage refers to no operation: no cycle can run through here */
+  if (inputs) PyObject_GC_Track(self); /* else no cycle can run through here: a stage refers to none that was given out */
   return (PyObject*)self;
 }
 

@@ -117,12 +117,13 @@ PyObject* stage_query_where(PyObject* object, PyObject* const* args, Py_ssize_t 
   words mask = {0};
   uint64_t query, part = 0;
   uint32_t count;
-  PyObject* answer = NULL;
+  PyObject *made, *answer = NULL;
   if (check_argument_count("_query_where", nargs, 3, 3) && guard_handle(args[0], "query", &query) &&
-      counted_mask_open(&mask, args[1], args[2], &count) && stage_begin(self, "where")) {
+      counted_mask_open(&mask, args[1], args[2], &count) && stage_begin(self, "where") && (made = handle_new(&class))) {
     ovstage_api_status_t status;
     WITHOUT_GIL(status = native.go->query_where(self->instance, query, mask.data, count, &part));
-    answer = status == OVSTAGE_OK ? handle_open_at_once(&class, self, part) : raise_misfit(status);
+    answer = status == OVSTAGE_OK ? handle_open_at_once(made, self, part) : raise_misfit(status);
+    if (!answer) Py_DECREF(made);
   }
   words_close(&mask);
   return answer;
@@ -216,11 +217,12 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
   PyObject* answer = NULL;
   if (!tokens.count) {
     PyErr_SetString(PyExc_ValueError, "attrs must not be empty: give the attributes to read, by name or token");
-  } else if (guard_handle(slots[0], "query", &query) && stage_begin(self, "read_attributes")) {
+  } else if (guard_handle(slots[0], "query", &query) && stage_begin(self, "read_attributes") &&
+             (answer = handle_new(&class))) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
     WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, tokens.data, tokens.count, range, &handle));
-    answer = handle_named(handle_new(&class, self, result, handle), "read_attributes", NULL, &range.end_ordinal);
+    answer = handle_named(handle_opened(answer, self, result, handle), "read_attributes", NULL, &range.end_ordinal);
   }
   words_close(&tokens);
   return answer;

@@ -83,7 +83,7 @@ bool stage_begin(Stage* self, const char* method) {
   if (native.forked) return raise_forked(method) != NULL;
   drop_parked();
   if (self->orphans) drop_finished_orphans(self);
-  if (self->alive) return true;
+  if (self->alive) return operation_prepare(self);
   raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE,
                     self->instance ? "%s called after Stage was destroyed" : "%s called before Stage.__init__", method);
   return false;
@@ -185,6 +185,7 @@ static void stage_dealloc(PyObject* object) {
   drop_finished_orphans(self);
   if (self->instance) native.go->instance_release(self->instance);
   Py_XDECREF(self->refusal);
+  Py_XDECREF(self->spare);
   PyErr_Restore(type, value, traceback);
   free_object(object);
 }
@@ -290,20 +291,23 @@ static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* con
       !stage_begin(self, "get_attribute_write_floor")) {
     return NULL;
   }
+  PyObject* made = handle_new(&ordinal_query);
+  if (!made) return NULL;
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &handle));
-  return handle_named(handle_new(&ordinal_query, self, result, handle), "get_attribute_write_floor", slots[0], NULL);
+  return handle_named(handle_opened(made, self, result, handle), "get_attribute_write_floor", slots[0], NULL);
 }
 
 static PyObject* stage_get_oldest_preserved_ordinal(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
-  if (!stage_begin(self, "get_oldest_preserved_ordinal")) return NULL;
+  PyObject* made = stage_begin(self, "get_oldest_preserved_ordinal") ? handle_new(&ordinal_query) : NULL;
+  if (!made) return NULL;
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_oldest_preserved_ordinal(self->instance, &handle));
-  return handle_named(handle_new(&ordinal_query, self, result, handle), "get_oldest_preserved_ordinal", NULL, NULL);
+  return handle_named(handle_opened(made, self, result, handle), "get_oldest_preserved_ordinal", NULL, NULL);
 }
 
 typedef struct {

@@ -1,8 +1,9 @@
 """Calls under shortage: each is made again and again, with memory for one more of its allocations every time.
 
-A program of its own, run with ``tests/c/shortage.c`` loaded before libc; arguments name calls, none stands for all. A
-failure must be a MemoryError, or an error of the package that says "out of memory"; it must change nothing and leave
-nothing behind, and the same call must succeed as soon as there is memory.
+A program of its own, run with ``tests/c/shortage.c`` loaded before libc; arguments name calls, none stands for all.
+With ``--python`` what the interpreter allocates for the extension is scarce as well. A failure must be a MemoryError, or
+an error of the package that says "out of memory"; it must change nothing and leave nothing behind, and the same call must
+succeed as soon as there is memory.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ CALLS: dict[str, Callable[[Prepared], object]] = {
     "map_attribute of runs": lambda s: given_up(s.map("runs", 9, element_sizes=[3, 4])),
     "map_attribute, new": lambda s: given_up(s.map("new", 9, dtype=ovstage.numpy_to_dldatatype(np.float32, 3))),
     "map and fetch": lambda s: fetched(s.map("mass", 9, initial="discard")),
-    "fetch_map_next": lambda s: s.whole.fetch_next().array(0),
+    "fetch_map_next": lambda s: s.whole.fetch_next(),
     "unmap_group": lambda s: s.mapping.unmap_group(s.mapped).wait(),
     "unmap": lambda s: s.mapping.unmap().wait(),
     "unmap unfetched": lambda s: s.whole.unmap().wait(),
@@ -234,7 +235,7 @@ def fetched(mapping: ovstage.Map) -> None:
 def logged(scene: Prepared) -> None:
     ovstage.set_log_callback(lambda *record: None, ovstage.LogSeverity.VERBOSE)
     try:
-        scene.put(np.float32([8, 9]), ordinal=1)
+        assert not scene.put(np.float32([8, 9]), ordinal=1).ok  # which is a message
         ovstage.flush_log()
     finally:
         ovstage.set_log_callback(None)
@@ -267,7 +268,7 @@ def attempt(name: str, first: int, last: int) -> tuple[int, BaseException | None
     failed = shortage.shortage_failed()
     where = f"{name}, allocation {first}{' and all after it' if last > first else ''}"
     if error is not None:
-        error.__traceback__ = None
+        error.__traceback__ = error.__context__ = error.__cause__ = None  # they hold what the call held
         if not failed or not is_shortage(error):
             faults.append(f"{where}: {type(error).__name__}: {error}")
         gc.collect()
@@ -297,6 +298,9 @@ def exhaust(name: str, last: int) -> int:
 
 def main() -> None:
     global untouched
+    if "--python" in sys.argv:
+        sys.argv.remove("--python")
+        shortage.shortage_python()
     scene = Prepared()
     untouched = scene.contents()
     scene.close()
