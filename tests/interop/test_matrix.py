@@ -273,3 +273,27 @@ def test_descriptor_holds_the_producer(library, record):
     gc.collect()
     assert bytes_at(described.data + described.byte_offset, values) == values.tobytes()
     record(library.name, "held", "yes")
+
+
+CHOOSERS = [kind for kind in PRODUCERS if {"bool", "int32"} <= set(kind.makes) - kind.lacks]
+
+
+@pytest.mark.parametrize("library", CHOOSERS, ids=name, indirect=True)
+def test_masks_and_index_maps(library, stage):
+    """What a library makes of truth values and of row numbers chooses prims and rows."""
+    names = ovstage.PathDictionary(stage)
+    listed = names.create_path_list_from_strings([f"/World/P{i}" for i in range(6)])
+    with names, listed, stage.query_from_path_list(listed) as query:
+        mask, _ = library.make(np.array([False, True, False, False, True, False]))
+        rows, _ = library.make(np.int32([5, 4, 3, 2, 1, 0]))
+        values = np.arange(6, dtype="f4")
+        stage.write_attribute(query, "mass", 1, values, is_array=False, index_map=rows).wait()
+        stage.write_attribute(query, "mass", 2, values * 10, is_array=False, mask=mask).wait()
+        with query.where(mask) as part:
+            stage.write_attribute(part, "drag", 2, np.float32([1, 4]), is_array=False).wait()
+        with pytest.raises(TypeError, match="index_map"):
+            stage.write_attribute(query, "mass", 3, values, is_array=False, index_map=mask)
+        stage.advance_write_floor(2).wait()
+        read = stage.read(query, ["mass", "drag"])
+        assert read["mass"].values.tolist() == [5, 10, 3, 2, 40, 0]
+        assert read["drag"].valid.tolist() == [False, True, False, False, True, False]

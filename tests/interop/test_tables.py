@@ -541,3 +541,39 @@ def test_writing_a_table_is_one_operation(rich, other):
     assert not op.ok
     assert "half" in op.error_message()
     assert [attribute.name for attribute in other.attributes()] == ["half"]
+
+
+# --- columns of tables as masks --------------------------------------------------------------------------------------
+
+
+DONES = [False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.Series,
+        pd.Index,
+        pd.array,
+        lambda v: pd.Series(v, dtype="boolean"),
+        lambda v: pd.Series(v, dtype=object),
+        lambda v: pd.Series(v, dtype="bool[pyarrow]"),
+        pa.array,
+        lambda v: pa.chunked_array([v[:2], v[2:]]),
+    ],
+)
+def test_columns_of_tables_are_masks(scene, make):
+    scene.write("mass", np.zeros(5, "f4"))
+    scene.stage.write_attribute(scene.all, "mass", 9, np.arange(5, dtype="f4"), is_array=False, mask=make(DONES)).wait()
+    scene.stage.advance_write_floor(9).wait()
+    assert scene.stage.read(scene.all, ["mass"])["mass"].values.tolist() == [0, 1, 0, 0, 4]
+    with pytest.raises(TypeError, match="index_map"):
+        scene.stage.write_attribute(scene.all, "mass", 10, np.zeros(5), is_array=False, index_map=make(DONES))
+
+
+@pytest.mark.parametrize(
+    "mask", [pd.Series([True, None] * 2 + [True], dtype="boolean"), pa.array([True, None] * 2 + [True])]
+)
+def test_masks_with_holes_are_refused(scene, mask):
+    with pytest.raises(TypeError, match="mask must be truth values"):
+        scene.stage.write_attribute(scene.all, "mass", 9, np.zeros(5, "f4"), is_array=False, mask=mask)
