@@ -18,7 +18,7 @@ np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
 
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdUtils, Vt  # type: ignore # noqa: E402
-from scenes import read, usda  # noqa: E402
+from scenes import read, usda, write  # noqa: E402
 
 from ovstage import population  # noqa: E402
 
@@ -221,6 +221,27 @@ def test_a_destroyed_stage_has_let_go_of_its_scene(tmp_path: Path) -> None:
     assert list(report.paths) == ["/", "/World", "/World/Mesh"]
 
 
+def test_an_error_that_somebody_keeps_does_not_keep_the_scene(tmp_path: Path) -> None:
+    scene = tmp_path / "scene.usdc"
+    mesh(scene, 200_000, 1.0)
+    kept: list[BaseException] = []
+    conflict = Stage("conflict")
+    write(conflict, "/World/Mesh", "points", np.array([[1, 2, 3]]), 1)
+    with pytest.raises(OvstageError, match="cannot be written") as refused:
+        population.open_usd(conflict, scene)
+    kept.append(refused.value)
+    interrupted = Stage("interrupted")
+    operation = population.open_usd_async(interrupted, scene, progress=lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        operation.wait()
+    kept.append(raised.value)
+    del refused, raised
+    conflict.destroy()
+    interrupted.destroy()
+    gc.collect()
+    assert str(scene) not in Path("/proc/self/maps").read_text()
+
+
 def test_a_forked_child_leaves_the_scene_alone(tmp_path: Path) -> None:
     scene = tmp_path / "scene.usdc"
     mesh(scene, 10, 1.0)
@@ -340,7 +361,8 @@ def test_paths_that_mean_something_only_where_they_are_written_are_named_with_th
     variables = 'defaultPrim = "Look"\nexpressionVariables = { string NAME = "there" }'
     look.write_text(usda(f'def "Look"\n{{\n{lines}}}\n', header=variables))
     scene = tmp_path / "scene.usda"
-    scene.write_text(usda('def "A" (references = @./look.usda@)\n{\n}\n'))
+    number = 'def "B"\n{\n    float tiles = 1\n}\n'
+    scene.write_text(usda('def "A" (references = @./look.usda@)\n{\n}\n', number))
     report = population.open_usd(stage, scene)
     assert {str(said) for said in report.skipped} == {
         f"/A.{name}: its path is not resolved; it is published as written, relative to {look}"

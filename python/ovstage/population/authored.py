@@ -68,7 +68,7 @@ class Authored:
             try:
                 (self._read_values if Usd.Attribute in kinds else self._read_targets)(slot, rows, found)
                 return
-            except Tf.ErrorException as error:
+            except (Tf.ErrorException, UnicodeDecodeError) as error:
                 if len(found) == 1:
                     self._skip(slot, rows[0], _refusal(found[0], error))
                     return
@@ -124,8 +124,10 @@ class Authored:
         """Of a path that stands for several files, or whose variables lead nowhere, the stage has what is written and
         no more: what that is relative to is said here."""
         for row, each, value in zip(rows, found, values, strict=True):
-            for path in value if isinstance(value, Sdf.AssetPathArray) else [value]:
-                if path is not None and not path.resolvedPath and _needs_its_place(path):
+            if not isinstance(value, _ASSETS):  # prims that look alike may author different types
+                continue
+            for path in [value] if isinstance(value, Sdf.AssetPath) else value:
+                if not path.resolvedPath and _needs_its_place(path):
                     spec = self._opinion(each)
                     where = f" to {spec.layer.realPath}" if spec and spec.layer.realPath else ""
                     self._skip(slot, row, f"its path is not resolved; it is published as written, relative{where}")
@@ -185,8 +187,10 @@ def _needs_its_place(path: Sdf.AssetPath) -> bool:
     return bool(_TILES.search(path.path)) and not (os.path.isabs(path.path) or is_address(path.path))
 
 
-def _refusal(found: Usd.Property, error: Tf.ErrorException) -> str:
+def _refusal(found: Usd.Property, error: Tf.ErrorException | UnicodeDecodeError) -> str:
     """Why USD does not hand out what a property says."""
+    if isinstance(error, UnicodeDecodeError):
+        return NO_TEXT
     specs = found.GetPropertyStack(Usd.TimeCode.Default())
     if specs and isinstance(found, Usd.Relationship) == isinstance(specs[0], Sdf.RelationshipSpec):
         return "USD does not hand it out: " + "; ".join(sentences(error.args))

@@ -73,11 +73,14 @@ def _handed_out(thing: Usd.Object | Usd.Stage, field: str) -> object:
 
 
 def _flattened(path: str, value: object) -> Iterator[tuple[str, object]]:
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from _flattened(f"{path}:{key}", below)
-    else:
-        yield path, value
+    """The values below a value, in the order in which they are written; however deep the dictionaries are."""
+    pending = [(path, value)]
+    while pending:
+        found, below = pending.pop()
+        if isinstance(below, Mapping):
+            pending += [(f"{found}:{key}", each) for key, each in reversed(list(below.items()))]
+        else:
+            yield found, below
 
 
 def metadata_form(path: str, value: Any) -> tuple[Form, object] | None:

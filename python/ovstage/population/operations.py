@@ -7,6 +7,7 @@ never a write: what has begun to write is finished, what has not writes nothing.
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -63,16 +64,24 @@ class Job:
             self.result = work(self)
         except BaseException as error:
             self.error = error
+            _clear_frames(error)
             if outcome is not None:
                 outcome.fail(error)
         self.done.set()
-        del outcome  # which the traceback of the error would keep
+        del outcome, work  # which the traceback of the error would keep
 
     def told(self) -> None:
         """Somebody was told how it ended."""
         outcome = self._watched() if self._watched is not None else None
         if outcome is not None:
             outcome.asked = True
+
+
+def _clear_frames(error: BaseException | None) -> None:
+    """Whoever keeps an error must not keep the scene that its frames were about."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 class Queue:
