@@ -63,6 +63,7 @@ class Play:
     def __init__(self, stage: Stage, names: PathDictionary) -> None:
         self.stage, self.names = stage, names
         self.ordinal = 0  # the floor
+        self.looked = 0  # the ordinal of the last look
         for name in NAMES:
             self.write(list(range(6)), name, 1)
         self.seal([], "", 1)
@@ -99,12 +100,18 @@ class Play:
         self.stage.advance_write_floor(self.ordinal).wait()
 
     def look(self) -> None:
+        """At each ordinal that was sealed: rows that go at one and come back at the next are another layout."""
+        while self.looked < self.ordinal:
+            self.looked += 1
+            self.look_at(self.looked)
+
+    def look_at(self, ordinal: int) -> None:
         for name in NAMES:
-            everybody = groups_of(self.readers[-1], name, self.ordinal)
+            everybody = groups_of(self.readers[-1], name, ordinal)
             live = {self.readers[-1].paths[i] for group in everybody for i in group["prims"]}
             for at, reader in enumerate(self.readers):
-                found = groups_of(reader, name, self.ordinal)
-                self.states[at, name, self.ordinal] = found
+                found = groups_of(reader, name, ordinal)
+                self.states[at, name, ordinal] = found
                 assert len(found) <= (2 if name == "x" else 1), "one group for each type"
                 if not found:
                     if (at, name) in self.seen:  # its rows are gone: what comes later is another layout
@@ -135,6 +142,7 @@ class Play:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=st.lists(steps, min_size=5, max_size=30))
 @example([("delete", [0, 5, 3], "x", 1), ("seal", [0], "x", 1), ("write", [0, 3, 5], "x", 1), ("seal", [0], "x", 1)])
+@example([("delete", [0], "x", 1), ("write", [0], "x", 2), ("seal", [0], "x", 2)])
 def test_groups_follow_the_structure_alone(program):
     with Stage(config=StageConfig(history_ordinals=KEPT)) as stage, PathDictionary(stage) as names:
         play = Play(stage, names)
