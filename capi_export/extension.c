@@ -445,6 +445,14 @@ static size_t read_missing(ovstage_instance_t* instance, ovstage_read_handle_t r
   return length;
 }
 
+static ovstage_api_status_t guard_reads(ovstage_instance_t* instance) {
+  const char* symbol = "guard_reads";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  if (!__atomic_exchange_n(&instance->context->guarding, 1, __ATOMIC_ACQ_REL)) ov_memory_guard(1);
+  return ov_leave(instance->context, symbol, OVSTAGE_OK);
+}
+
 const ovstage_go_v1_t ov_extension = {
     .struct_size = sizeof(ovstage_go_v1_t),
     .version = 1,
@@ -486,4 +494,5 @@ const ovstage_go_v1_t ov_extension = {
     .read_missing = read_missing,
     .export_copy_versioned = export_copy_versioned,
     .export_copy_legacy = export_copy_legacy,
+    .guard_reads = guard_reads,
 };

@@ -242,6 +242,7 @@ ovstage_api_status_t ovstage_destroy_instance(ovstage_instance_t* instance) {
   if (!ov_gate_close(&context->gate))
     return ov_fail(OVSTAGE_ERROR_INVALID_HANDLE, "ovstage_destroy_instance called after the stage was destroyed");
   ovgoCloseStage(context);
+  if (context->guarding) ov_memory_guard(0);
   ov_log(OVSTAGE_LOG_VERBOSE, "stage \"%s\" destroyed", context->name);
   pthread_mutex_lock(&lock);
   if (--instances == 0) {

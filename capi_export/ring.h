@@ -91,6 +91,7 @@ struct ovstage_context_t {
   ov_gate gate;         /* closed from the destroy on */
   uint32_t slot;        /* where Go finds its half; Go pointers never cross */
   uint32_t poisoned;    /* a panic was caught: `poison` is set, and every further call is refused */
+  uint32_t guarding;    /* guard_reads is on for this stage */
   uint32_t hierarchy_model; /* what RUNTIME_DEFAULT meant when the instance was made */
   int64_t live_exports; /* DLPack exports made through this instance and not yet deleted */
   ov_op_log ops;

@@ -52,7 +52,8 @@ func (c *Column) room(target memory.Block, records []record, arena Arena, live f
 	for _, r := range records {
 		need += aligned(r.arena.Used)
 	}
-	if arena.Block.Valid() && (need == 0 || aligned(arena.Used)+need <= arena.Block.Capacity()) {
+	full := aligned(arena.Used)+need > arena.Block.Capacity() || arena.Block.Protected()
+	if arena.Block.Valid() && (need == 0 || !full) {
 		arena.Block.Retain()
 		return arena, false, nil
 	}

@@ -164,7 +164,7 @@ func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
 		if b.block.Refs() == 1 && room >= size && b.block.Capacity() <= 2*size {
 			b.forget()
 			c.retired = slices.Delete(c.retired, i, i+1)
-			return b.block, nil
+			return b.block.Writable(), nil
 		}
 	}
 	if private {

@@ -107,7 +107,7 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 			return b.Retain(), nil // nothing will be scattered into it
 		}
 		if b.Refs() == 1 && !b.Foreign() && b.Capacity() >= size {
-			clear(b.Bytes()[used:size])
+			clear(b.Writable().Bytes()[used:size])
 			return b.Retain(), nil
 		}
 		return c.copied(b, used, size)
@@ -120,7 +120,7 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 		return old.Retain(), nil // only deletes: the bytes stay as they are
 	}
 	if old.Refs() == 1 && !old.Foreign() && old.Capacity() >= size {
-		clear(old.Bytes()[used:size])
+		clear(old.Writable().Bytes()[used:size])
 		return old.Retain(), nil
 	}
 	if c.tiled(folded, extent) {
@@ -140,7 +140,7 @@ func (c *Column) refresh(size int) int {
 		if b.stale || b.block.Refs() != 1 || b.block.Capacity() < size {
 			continue
 		}
-		clear(b.block.Bytes()[b.extent*c.width : size]) // rows that were never written are in no list
+		clear(b.block.Writable().Bytes()[b.extent*c.width : size]) // rows that were never written are in no list
 		for _, rows := range b.behind {
 			rows.transfer(b.block.Bytes(), c.sealed.block.Bytes(), c.width)
 			memory.Copied(rows.Len() * c.width)

@@ -186,6 +186,32 @@ func (b Block) Uint32s(n int) []uint32 {
 	return unsafe.Slice((*uint32)(b.Pointer()), n)
 }
 
+// Guarding reports whether some stage wants writes through views of sealed bytes to be caught. Blocks that are made meanwhile can
+// be protected.
+func Guarding() bool { return C.ov_memory_guarding() != 0 }
+
+// Guard notes that one more stage wants it, or one less.
+func Guard(on bool) {
+	if on {
+		C.ov_memory_guard(1)
+	} else {
+		C.ov_memory_guard(0)
+	}
+}
+
+// Protected reports whether the bytes are read-only, because somebody beside the engine was given them.
+func (b Block) Protected() bool {
+	return b.p != nil && atomic.LoadUint32((*uint32)(&b.p.protected)) != 0
+}
+
+// Writable returns b, whose bytes may be written to from now on. The caller alone holds it.
+func (b Block) Writable() Block {
+	if b.Protected() {
+		C.ov_block_unprotect(b.p)
+	}
+	return b
+}
+
 // Foreign reports whether the bytes belong to somebody else: they are read, never written to and never recycled.
 func (b Block) Foreign() bool { return b.p != nil && b.p.give_back != nil }
 

@@ -110,14 +110,14 @@ static void *map_capacity(uint64_t capacity)
 }
 
 /* A block without references and without a place in any list. Its bytes are zero when it is a mapping. */
-static ov_block *create(uint32_t size_class, uint64_t capacity)
+static ov_block *create(uint32_t size_class, uint64_t capacity, int guarded)
 {
     ov_block *block = calloc(1, sizeof *block);
     if (block == NULL)
         return NULL;
     block->size_class = size_class;
     block->capacity = capacity;
-    if (capacity >= MAPPING_FROM) {
+    if (capacity >= MAPPING_FROM || guarded) {
         block->kind = KIND_MAPPING;
         block->data = map_capacity(capacity);
     } else {
@@ -129,11 +129,15 @@ static ov_block *create(uint32_t size_class, uint64_t capacity)
         free(block);
         return NULL;
     }
+    if (guarded)
+        ov_guard_enter(block);
     return block;
 }
 
 static void destroy(ov_block *block)
 {
+    if (block->guarded)
+        ov_guard_leave(block);
     if (block->kind == KIND_MAPPING)
         (void)munmap(block->data, block->capacity);
     else
@@ -242,12 +246,12 @@ void ov_memory_trim(void)
 /* ---- blocks ---- */
 
 /* A fresh block. When the system has no more memory, what the pool keeps is given up first. */
-static ov_block *create_or_trim(uint32_t size_class, uint64_t capacity)
+static ov_block *create_or_trim(uint32_t size_class, uint64_t capacity, int guarded)
 {
-    ov_block *block = create(size_class, capacity);
+    ov_block *block = create(size_class, capacity, guarded);
     if (block == NULL && get(&ov_memory_totals.pooled_blocks) > 0) {
         ov_memory_trim();
-        block = create(size_class, capacity);
+        block = create(size_class, capacity, guarded);
     }
     return block;
 }
@@ -271,11 +275,12 @@ static ov_block *allocate(uint64_t size, uint32_t purpose, int zeroed)
     uint32_t size_class = class_of(size, &capacity);
 
     ov_block *block = NULL;
-    if (!zeroed || capacity < HUGE_FROM)
+    int guarded = purpose == OV_PURPOSE_COLUMNS && ov_memory_guarding();
+    if (!guarded && (!zeroed || capacity < HUGE_FROM))
         block = pool_take(size_class);
     int clean = 0;
     if (block == NULL) {
-        block = create_or_trim(size_class, capacity);
+        block = create_or_trim(size_class, capacity, guarded);
         if (block == NULL)
             return NULL;
         clean = block->kind == KIND_MAPPING;
@@ -366,7 +371,7 @@ void ov_block_retire(ov_block *block)
     /* A hollow block has no warm pages to offer, and would hide one that has. */
     if (block->kind == KIND_FOREIGN)
         make_due(block);
-    else if (block->hollow)
+    else if (block->hollow || block->guarded)
         destroy(block);
     else
         pool_put(block);
@@ -378,7 +383,7 @@ void ov_block_retire(ov_block *block)
 static ov_block *move_pages(ov_block *block)
 {
 #if defined(MREMAP_DONTUNMAP)
-    ov_block *moved = create(block->size_class, block->capacity);
+    ov_block *moved = create(block->size_class, block->capacity, block->guarded != 0);
     if (moved == NULL)
         return NULL;
     /* The new mapping was made only to reserve an aligned range: whole huge pages then move as one entry each. */

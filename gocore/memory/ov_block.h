@@ -47,6 +47,8 @@ typedef struct ov_block {
     uint32_t kind;       /* from malloc, a mapping of its own, or somebody else's memory */
     uint32_t size_class; /* index of its free list */
     uint32_t hollow;     /* its pages were moved away by a detach */
+    uint32_t guarded;    /* it can be protected: a mapping of its own that is never pooled */
+    uint32_t protected;  /* its bytes are read-only */
     struct ov_block *newer, *older;            /* pooled: all free blocks, by the time of their release */
     struct ov_block *class_newer, *class_older; /* pooled: those of one size class */
     void (*give_back)(void *owner);             /* somebody else's memory: how to let go of it */
@@ -112,6 +114,21 @@ void ov_memory_add_copied(uint64_t bytes);
 
 /* Gives all pooled blocks back to the system. */
 void ov_memory_trim(void);
+
+/* ---- ov_guard.c: debugging. Views of sealed bytes that are written to end the process, with a sentence. ---- */
+
+/* One more stage wants it, or one less. While any does, blocks of columns are made so that they can be protected. */
+void ov_memory_guard(int on);
+int ov_memory_guarding(void);
+
+/* Make a block's bytes read-only, where it can be, because somebody beside the engine is given them; and writable again, for an
+ * engine that alone holds it. NULL is ignored. */
+void ov_block_protect(ov_block *block);
+void ov_block_unprotect(ov_block *block);
+
+/* The allocator's: a block that was made while it is on, and its end. */
+void ov_guard_enter(ov_block *block);
+void ov_guard_leave(ov_block *block);
 
 /* The live counters, for Go to add to without a call into C. Use the functions above everywhere else. */
 extern ov_memory_counters_t ov_memory_totals;

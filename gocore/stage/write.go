@@ -279,7 +279,7 @@ const ownedAlignment = 64
 
 // adoptable reports whether the tensor's own memory might become the column's, as far as the tensor decides it.
 func (e *entry) adoptable() bool {
-	if !e.owned.Valid() || e.schema.Array || e.source != nil {
+	if !e.owned.Valid() || e.schema.Array || e.source != nil || memory.Guarding() { // others' pages cannot be guarded
 		return false
 	}
 	bytes, ok := e.view.Packed()

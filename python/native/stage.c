@@ -428,6 +428,13 @@ static PyObject* stage_attributes(PyObject* object, PyObject* unused) {
   return list;
 }
 
+static PyObject* stage_guard_reads(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  if (!stage_begin(self, "guard_reads")) return NULL;
+  return none_or_raise(native.go->guard_reads(self->instance));
+}
+
 static PyObject* stage_keep_history(PyObject* object, PyObject* argument) {
   Stage* self = (Stage*)object;
   uint64_t ordinals;
@@ -579,6 +586,8 @@ static PyMethodDef stage_methods[] = {
 
     {"_attributes", stage_attributes, METH_NOARGS,
      "_attributes($self)\n--\n\n[(token, type token, (code, bits, lanes), semantic, is_array, prims, write floor)]"},
+    {"_guard_reads", stage_guard_reads, METH_NOARGS,
+     "_guard_reads($self)\n--\n\nEnd the process when somebody writes to sealed values."},
     {"_keep_history", stage_keep_history, METH_O,
      "_keep_history($self, ordinals, /)\n--\n\nKeep values readable as of this many sealed ordinals."},
     {"counters", stage_counters, METH_NOARGS,

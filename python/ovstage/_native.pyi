@@ -166,6 +166,8 @@ class Stage:
     def _attributes(self) -> list[tuple[int, int, tuple[int, int, int], int, bool, int, int]]:
         """``(token, type token or 0, (code, bits, lanes), semantic, is_array, prims, write floor)`` of each."""
     def counters(self) -> dict[str, int]: ...
+    def _guard_reads(self) -> None:
+        """End the process when somebody writes to sealed values."""
     def _keep_history(self, ordinals: SupportsIndex, /) -> None: ...
 
 @final

@@ -8,6 +8,7 @@ calls are safe from any thread, and blocking ones release the GIL.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import sys
 from collections.abc import Sequence
@@ -86,6 +87,8 @@ class Stage(native.Stage):
             raise TypeError(f"config must be a StageConfig or None, got {config!r}")
         if config is not None:
             history = guard.uint64(config.history_ordinals, "history_ordinals")
+            if not isinstance(config.guard_reads, bool):
+                raise TypeError(f"guard_reads must be True or False, got {config.guard_reads!r}")
             native.initialize(config.hierarchy_model())
             self._configured = True
         try:
@@ -100,6 +103,9 @@ class Stage(native.Stage):
         self._process = os.getpid()
         if config is not None:
             self._keep_history(history)
+            if config.guard_reads:
+                _show_faults()
+                self._guard_reads()
 
     @staticmethod
     def get_version() -> tuple[int, int, int]:
@@ -647,6 +653,13 @@ class Stage(native.Stage):
         if not ended:
             mapping._reopen()
         return operation
+
+
+def _show_faults() -> None:
+    """Switch on Python's stacks for a fault, unless they are, or there is no file to write them to."""
+    if not faulthandler.is_enabled() and sys.__stderr__ is not None:
+        with contextlib.suppress(OSError, ValueError):
+            faulthandler.enable(file=sys.__stderr__)
 
 
 def _sync(cuda_stream: int | None, cuda_event: int | None) -> tuple[int, int]:

@@ -35,10 +35,16 @@ class StageConfig:
     ``history_ordinals`` belongs to the stage: values stay readable as of the last so many sealed ordinals, N with
     ``floor - history_ordinals < N <= floor``. 0 and 1 keep the newest sealed values only. Each kept state of a column
     costs a buffer of its own.
+
+    ``guard_reads`` is for debugging: whoever writes to sealed values, as PyTorch and Warp let one do through a view of
+    a read, ends the process there, with a sentence and the stacks of ``faulthandler``, which it switches on. Values
+    that readers hold are read-only pages. Each buffer takes at least a page and two system calls, none is used
+    again, and tensors that are transferred are copied; Linux has some 65,000 mappings per process.
     """
 
     runtime_default_hierarchy_computation_model: HierarchyComputationModel | int | None = None
     history_ordinals: int = 0
+    guard_reads: bool = False
 
     def hierarchy_model(self) -> int | None:
         """The model to ask the process for, judged: ``INVALID`` and numbers that are no model are a ``ValueError``."""

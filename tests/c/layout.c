@@ -783,7 +783,8 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 312);
+SIZE(ovstage_go_v1_t, 320);
+SIZE(ovstage_go_v1_t, 320);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -824,6 +825,7 @@ AT(ovstage_go_v1_t, tell_unasked, 280);
 AT(ovstage_go_v1_t, read_missing, 288);
 AT(ovstage_go_v1_t, export_copy_versioned, 296);
 AT(ovstage_go_v1_t, export_copy_legacy, 304);
+AT(ovstage_go_v1_t, guard_reads, 312);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

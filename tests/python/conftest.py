@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ NUMPY_WRITES = np.from_dlpack(np.zeros(1)).flags.writeable
 
 needs_writable_imports = pytest.mark.skipif(not NUMPY_WRITES, reason="this NumPy takes every export as read-only")
 
+
+GUARDED = ovstage.StageConfig(guard_reads=True) if os.environ.get("OVSTAGE_TESTS_GUARD_READS") else None
+"""Asked for by test_guard_reads.py, which runs suites that way."""
 
 GONE = "gone"
 
@@ -91,7 +95,7 @@ class Table:
 
 @pytest.fixture
 def stage() -> Iterator[ovstage.Stage]:
-    with ovstage.Stage("test") as stage:
+    with ovstage.Stage("test", config=GUARDED) as stage:
         yield stage
 
 

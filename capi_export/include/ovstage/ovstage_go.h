@@ -418,6 +418,18 @@ typedef struct ovstage_go_v1 {
    */
   struct DLManagedTensorVersioned* (*export_copy_versioned)(ovstage_instance_t*, const DLTensor*);
   struct DLManagedTensor* (*export_copy_legacy)(ovstage_instance_t*, const DLTensor*);
+
+  /* ---- Debugging ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * From now on a write through a view of a read group ends the process, with a sentence on stderr before whatever SIGSEGV did
+   * already: buffers become read-only pages when a group that shows them is fetched, and stay so until the library alone holds
+   * them. For the stage's life, from before its first write; other stages of the process get such buffers meanwhile, too. It costs
+   * a mapping and at least a page for each buffer, two system calls for each that is fetched anew, and the use of buffers again;
+   * transferred tensors are copied. The system has a limit of mappings (vm.max_map_count, 65,530).
+   * Any thread. Returns OK or INVALID_HANDLE.
+   */
+  ovstage_api_status_t (*guard_reads)(ovstage_instance_t*);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
