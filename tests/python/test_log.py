@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -270,3 +271,218 @@ def test_callbacks_from_many_threads(records):
     before = len(records)
     say_something()
     assert len(records) == before
+
+
+# --- waits that others would draw out ---
+
+
+def endless(stage):
+    """A callback that says something new whenever it hears something: the log never runs empty."""
+
+    def answer(severity, timestamp, message):
+        stage.release_query(10**9)
+
+    return answer
+
+
+def test_waits_for_a_log_that_never_runs_empty_end(stage, records):
+    for _ in range(3):
+        ovstage.set_log_callback(endless(stage), LogSeverity.VERBOSE)
+        refuse_something(stage)
+        assert ovstage.flush_log() is True
+        ovstage.set_log_callback(None)
+        assert ovstage.flush_log(0) is True
+
+
+def test_waits_end_while_other_threads_log_without_a_pause(stage, records):
+    done = threading.Event()
+
+    def talk():
+        while not done.is_set():
+            stage.release_query(10**9)
+
+    others = [threading.Thread(target=talk) for _ in range(3)]
+    for other in others:
+        other.start()
+    try:
+        for _ in range(5):
+            collect(records, LogSeverity.VERBOSE)
+            assert ovstage.flush_log() is True
+            ovstage.set_log_callback(None)
+            heard = len(records)
+            refuse_something(stage)
+            assert len(records) == heard
+    finally:
+        done.set()
+        for other in others:
+            other.join()
+
+
+@pytest.mark.parametrize("end", ["stage.destroy()", "del stage, answer", "pass", "raise SystemExit"])
+def test_last_stage_and_the_interpreter_end_a_log_that_never_runs_empty(fresh_python, end):
+    program = f"""
+import ovstage
+stage = ovstage.Stage()
+def answer(severity, timestamp, message, stage=stage):
+    try:
+        stage.release_query(10**9)
+    except ovstage.OvstageError:  # it has gone
+        pass
+ovstage.set_log_callback(answer, ovstage.LogSeverity.VERBOSE)
+stage.release_query(10**9)
+{end}
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+BLOCKED = """
+import os, signal, threading, ovstage
+entered = threading.Event()
+def blocked(*record):
+    entered.set()
+    threading.Event().wait()
+ovstage.set_log_callback(blocked, ovstage.LogSeverity.VERBOSE)
+stage = ovstage.Stage("first")
+stage.release_query(10**9)
+assert entered.wait(60)
+def interrupt():
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+"""
+
+
+def test_ctrl_c_ends_the_destroy_of_the_last_stage_behind_a_callback_that_blocks(fresh_python):
+    program = f"""{BLOCKED}
+interrupt()
+try:
+    stage.destroy()
+except KeyboardInterrupt:
+    assert not stage.alive
+    stage.destroy()
+    ovstage.Stage("second").destroy()  # nobody listens any more
+    assert ovstage.flush_log() is True
+    print("done", flush=True)
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_ctrl_c_ends_a_with_block_behind_a_callback_that_blocks(fresh_python):
+    program = f"""{BLOCKED}
+try:
+    with stage:
+        interrupt()
+except KeyboardInterrupt:
+    assert not stage.alive
+    print("done", flush=True)
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("end", ["pass", "raise SystemExit", "del stage", "interrupt()"])
+def test_exit_behind_a_callback_that_blocks_says_what_was_left(fresh_python, end):
+    """Ends within two seconds, or at Ctrl-C; with a stage that dies at last, it is the stage that waits for Ctrl-C."""
+    program = f"{BLOCKED}\nprint('done', flush=True)\n"
+    program += "interrupt()\ntry:\n    del stage\nexcept KeyboardInterrupt:\n    pass\n" if end == "del stage" else end
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    left = "ovstage: 2 log messages were not delivered, the callback is too slow for the exit\n"
+    assert (left in done.stderr) == (end != "del stage"), done.stderr
+    assert done.stderr == left or end in ("del stage", "interrupt()"), done.stderr
+    assert "KeyboardInterrupt" in done.stderr or end in ("pass", "raise SystemExit")
+
+
+# --- callbacks come and go ---
+
+
+def test_replaced_callbacks_are_let_go_of_at_once(stage, records):
+    gone = []
+    for _ in range(1000):
+
+        def callback(*record):
+            records.append(record)
+
+        gone.append(weakref.ref(callback))
+        ovstage.set_log_callback(callback, LogSeverity.VERBOSE)
+        refuse_something(stage)
+    del callback
+    assert sum(ref() is not None for ref in gone) <= 2  # the one in force, and one that a message may be at
+    ovstage.set_log_callback(None)
+    assert not any(ref() for ref in gone)
+
+
+def test_replaced_callback_lives_until_its_call_returns(stage, records):
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(*record):
+        entered.set()
+        leave.wait()
+
+    gone = weakref.ref(slow)
+    ovstage.set_log_callback(slow, LogSeverity.VERBOSE)
+    refuse_something(stage)
+    entered.wait()
+    del slow
+    collect(records, LogSeverity.VERBOSE)
+    assert gone() is not None
+    leave.set()
+    ovstage.flush_log()
+    assert gone() is None
+
+
+def test_callback_goes_with_the_last_stage(fresh_python):
+    program = """
+import weakref, ovstage
+def callback(*record):
+    pass
+gone = weakref.ref(callback)
+first, second = ovstage.Stage(), ovstage.Stage()
+ovstage.set_log_callback(callback)
+del callback
+first.destroy()
+assert gone() is not None
+second.destroy()
+assert gone() is None
+"""
+    done = fresh_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# --- a callback that uses what ends ---
+
+
+def test_callback_uses_the_stage_that_is_destroyed(fresh_python):
+    """From the callback and from other threads it is fetched from while it ends: refused, never waited for."""
+    program = """
+import threading, numpy as np, ovstage
+from ovstage import DLDataType, LogSeverity, OvstageError, OvxError, PathDictionary, Stage
+for _ in range(40):
+    stage = Stage()
+    names = PathDictionary(stage)
+    query = stage.query_from_path_list(names.create_path_list_from_strings([f"/P{i}" for i in range(2000)]))
+    def touch(stage=stage, query=query):
+        try:
+            mapping = stage.map_attribute(query, "cb", ordinal=5, dtype=DLDataType(2, 64, 4))
+            mapping.fetch_next()
+            mapping.abort()
+            stage.write_attribute(query, "a", 0, np.zeros(1), is_array=False)  # refused: a message
+        except OvstageError:
+            return False
+        return True
+    def work(touch=touch):
+        while touch():
+            pass
+    ovstage.set_log_callback(lambda *record, touch=touch: touch(), LogSeverity.VERBOSE)
+    others = [threading.Thread(target=work) for _ in range(2)]
+    for other in others:
+        other.start()
+    while not stage.counters()["live_maps"]:
+        pass
+    stage.destroy()
+    for other in others:
+        other.join()
+print("done")
+"""
+    done = fresh_python(f"import warnings\nwarnings.simplefilter('ignore')\n{program}")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
