@@ -190,6 +190,16 @@ static void stage_dealloc(PyObject* object) {
   free_object(object);
 }
 
+/* For what is done in Python, under locks of Python, which may be taken for good in a forked child. */
+static PyObject* stage_refuse_fork(PyObject* self, PyObject* name) {
+  (void)self;
+  if (!native.forked) return Py_NewRef(Py_None);
+  PyObject* text = PyUnicode_AsUTF8String(name);
+  if (text) raise_forked(PyBytes_AsString(text));
+  Py_XDECREF(text);
+  return NULL;
+}
+
 static PyObject* stage_last_error(PyObject* self, PyObject* unused) {
   (void)unused;
   PyObject* text = string_of(ovstage_get_last_error());
@@ -451,6 +461,8 @@ static PyMethodDef stage_methods[] = {
     {"destroy", stage_destroy, METH_NOARGS,
      "destroy($self)\n--\n\nEnd the stage. Groups, views and exports stay valid. Idempotent; a failure raises and "
      "keeps the stage."},
+    {"_refuse_fork", stage_refuse_fork, METH_O,
+     "_refuse_fork($self, name, /)\n--\n\nRaise in a forked child, as every call does; before anything is locked."},
     {"last_error", stage_last_error, METH_NOARGS,
      "last_error($self)\n--\n\nThe text of this thread's last refused call; empty if the last call was not refused."},
 

@@ -30,6 +30,8 @@ class Stage:
     def alive(self) -> bool: ...
     def destroy(self) -> None:
         """Idempotent. A failure raises and keeps the instance, so that it can be tried again."""
+    def _refuse_fork(self, name: str, /) -> None:
+        """Raises in a forked child, as every call does; for what takes locks of Python, which comes after it."""
     def last_error(self) -> str:
         """The text of the last refused call on this thread."""
 

@@ -260,3 +260,87 @@ with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
 """
     done = fresh_python(program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+BUSY = """
+import gc, os, signal, sys, threading, time, warnings
+import numpy as np
+import ovstage
+from ovstage import DLDataType, LogSeverity, OrdinalRange, OvstageError, PathDictionary, Stage, population
+warnings.simplefilter("ignore")
+def prims_of(stage, names):
+    return stage.query_from_path_list(names.create_path_list_from_strings([f"/P{i}" for i in range(500)]))
+
+def open_and_close():
+    while True:
+        with Stage("busy") as stage, PathDictionary(stage) as names:
+            query = prims_of(stage, names)
+            for ordinal in range(1, 20):
+                stage.write_attribute(query, "a", ordinal, np.zeros((500, 4)), is_array=False)
+                stage.release_query(10**9)
+                stage.advance_write_floor(ordinal)
+
+def use():
+    for ordinal in range(2, 1 << 60):
+        stage.write_attribute(query, "a", ordinal, np.zeros((500, 4)), is_array=False)
+        stage.advance_write_floor(ordinal)
+        with stage.read_attributes(query, [token], OrdinalRange.latest(ordinal)) as read, read.fetch_next() as group:
+            group.array(0)
+        with stage.map_attribute(query, "b", ordinal + 1, dtype=DLDataType(2, 32, 4)) as mapping:
+            mapping.fetch_next()
+
+stage = Stage("parent")
+names = PathDictionary(stage)
+query, token = prims_of(stage, names), names.intern_token("a")
+stage.write_attribute(query, "a", 1, np.zeros((500, 4)), is_array=False).wait()
+stage.advance_write_floor(1).wait()
+read = stage.read_attributes(query, [token], OrdinalRange.latest(1))
+group = read.fetch_next()
+view = np.from_dlpack(group.dlpack(0))
+mapping = stage.map_attribute(query, "a", 1 << 62)
+lent = mapping.fetch_next().array(0)
+ovstage.set_log_callback(lambda *record: None, LogSeverity.VERBOSE)
+for work in (open_and_close, open_and_close, use):
+    threading.Thread(target=work, daemon=True).start()
+
+def ended(child):
+    return os.waitpid(child, os.WNOHANG)[0] != 0
+
+def in_a_child(end):
+    child = os.fork()
+    if child == 0:
+        try:
+            exec(end, globals())
+        except BaseException:
+            pass
+        os._exit(0)
+    for _ in range(6000):
+        if ended(child):
+            return
+        time.sleep(0.01)  # between two looks; the loop ends with the child
+    os.kill(child, signal.SIGKILL)
+    sys.exit(f"{end}: the child hangs")
+"""
+
+ENDS = [
+    "stage.destroy()",
+    "with stage: pass",
+    "del stage, names, query, read, group, view, mapping, lent; gc.collect()",
+    "ovstage.flush_log()",
+    "ovstage.set_log_callback(None)",
+    "ovstage.set_log_callback(print)",
+    "mapping.abort()",
+    "group.release()",
+    "read.fetch_next()",
+    "ovstage.process_counters()",
+    "Stage()",
+    "PathDictionary()",
+    "repr(stage)",
+    "population.open_usd_from_string(stage, '#usda 1.0', 5)",
+]
+
+
+def test_children_of_a_busy_parent_never_hang(fresh_python):
+    """Whatever lock another thread holds at the fork: in a child nobody waits for it."""
+    done = fresh_python(f"{BUSY}\nfor _ in range(3):\n    for end in {ENDS!r}:\n        in_a_child(end)\nos._exit(0)")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 __all__ = ["paused"]
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler, which may run under it, may read, too
 _pauses = 0
 _was_enabled = False
 

@@ -88,7 +88,7 @@ class Queue:
     """The calls of one stage, in their order."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser, which may run anywhere in here, may make a call
         self._pending: deque[Job] = deque()
         self._running = False
         self._open: dict[int, Job] = {}  # not done, or failed and not reported, by number
@@ -142,10 +142,11 @@ class Queue:
 
 
 _queues: WeakKeyDictionary[Stage, Queue] = WeakKeyDictionary()
-_queues_lock = threading.Lock()
+_queues_lock = threading.RLock()  # as above
 
 
 def _queue(stage: Stage) -> Queue:
+    stage._refuse_fork("population")
     with _queues_lock:
         return _queues.setdefault(stage, Queue())
 
@@ -200,6 +201,7 @@ class Operation:
         A failure of an earlier call that nobody waited for is reported here, once. May be called again.
         """
         limit = guard.timeout(timeout)
+        self._stage._refuse_fork(self._name or "population")
         if not self.ok:
             raise OvstageError(self._status, self._named(self._refusal))
         if self._job is None and not _queue(self._stage).issued(self._op_id):

@@ -217,11 +217,12 @@ class _Clock:
         self._started = now
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser, which may run under it, may ask for one, too
 
 
 def session(stage: Stage) -> Session:
     """The session of a stage, made when it is asked for first. The stage keeps it, and ``destroy`` ends it."""
+    stage._refuse_fork("population")
     with _lock:
         found = stage._scene
         if found is None:

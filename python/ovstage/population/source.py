@@ -52,7 +52,7 @@ class Edits:
     """What USD reported as edited and nobody has taken up yet. USD reports on the thread that edits."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # a leaf
+        self._lock = threading.RLock()  # a leaf; a finaliser, which may run under it, may edit
         self._edited = Edited(True, set())
 
     def __bool__(self) -> bool:
