@@ -216,19 +216,8 @@ static PyObject* group_raw(PyObject* object, PyObject* unused) {
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Arguments are turned into numbers before anything is asked of the group: __index__ and __bool__ may be anybody's code, which
- * may release it. */
-static PyObject* number_of(PyObject* value, const char* name) {
-  PyObject* number = PyNumber_Index(value);
-  if (number || !PyErr_ExceptionMatches(PyExc_TypeError)) return number;
-  PyErr_Clear();
-  PyObject* text = shown(value);
-  if (text) PyErr_Format(PyExc_TypeError, "%s must be an int, got %U", name, text);
-  Py_XDECREF(text);
-  return NULL;
-}
-
-/* An index in 0 .. count - 1; negative ones are no counting from the end here. */
+/* An index in 0 .. count - 1; negative ones are no counting from the end here. It is made a number (guard_int) before
+ * anything is asked of the group: __index__ may be anybody's code, which may release the group. */
 static bool guard_index(PyObject* number, const char* name, uint64_t count, const char* what, uint32_t* out) {
   int overflow;
   long long index = PyLong_AsLongLongAndOverflow(number, &overflow);
@@ -243,7 +232,7 @@ static PyObject* group_prim_index(PyObject* object, PyObject* const* args, Py_ss
   static signature sig = {"prim_index", 1, 1, {"local"}, {0}};
   Group* self = (Group*)object;
   PyObject* slots[1];
-  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? number_of(slots[0], "local") : NULL;
+  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? guard_int(slots[0], "local", "an int") : NULL;
   const ovstage_prim_group_t* prims = prims_of(self);
   uint32_t i;
   bool good =
@@ -256,7 +245,7 @@ static PyObject* group_data_row_index(PyObject* object, PyObject* const* args, P
   static signature sig = {"data_row_index", 1, 1, {"local"}, {0}};
   Group* self = (Group*)object;
   PyObject* slots[1];
-  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? number_of(slots[0], "local") : NULL;
+  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? guard_int(slots[0], "local", "an int") : NULL;
   const ovstage_data_t* data = data_of(self);
   uint32_t i;
   bool good =
@@ -268,7 +257,7 @@ static PyObject* group_data_row_index(PyObject* object, PyObject* const* args, P
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
 static const DLTensor* tensor_at(Group* self, PyObject* index, const char* what) {
-  PyObject* number = number_of(index, "index");
+  PyObject* number = guard_int(index, "index", "an int");
   const ovstage_data_t* data = data_of(self);
   uint32_t i;
   bool good = number && group_open(self, what) && guard_index(number, "index", data->tensor_count, "tensors", &i);

@@ -317,11 +317,11 @@ static PyObject* managed_numpy(PyObject* self, PyObject* unused) {
 /* ---- Birth and death --------------------------------------------------------------------------------------------- */
 
 PyObject* axes_of(PyObject* shape) {
-  PyObject* given = PySequence_Tuple(shape);
+  PyObject* given = guard_sequence(shape, "shape", "a sequence of ints");
   Py_ssize_t count = given ? PyTuple_Size(given) : 0;
   PyObject* axes = given ? PyTuple_New(count) : NULL;
   for (Py_ssize_t axis = 0; axes && axis < count; axis++) {
-    PyObject* number = PyNumber_Index(PyTuple_GetItem(given, axis));
+    PyObject* number = guard_int(PyTuple_GetItem(given, axis), "shape", "ints");
     if (!number || PyTuple_SetItem(axes, axis, number) < 0) Py_CLEAR(axes);
   }
   Py_XDECREF(given);

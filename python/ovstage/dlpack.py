@@ -550,7 +550,7 @@ def _confirm(
 
 def _entries(values: Sequence[int], name: str) -> tuple[int, ...]:
     try:
-        entries = tuple(guard.integer(value, name) for value in values)
+        entries = tuple(guard.integer(value, name) for value in guard.entries(values, name, "a sequence of integers"))
     except TypeError:
         raise TypeError(f"{name} entries must be integers, got {values!r}") from None
     for at, entry in enumerate(entries):

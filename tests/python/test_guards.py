@@ -464,3 +464,27 @@ def test_options_know_their_words(table):
     ):
         with pytest.raises(ValueError, match=text):
             call()
+
+
+def test_places_and_extents_are_numbers(table):
+    write(table).wait()
+    table.seal(1)
+    column = table.stage.read(table.query, ["mass"])["mass"]
+    with table.group("mass", 1) as group:
+        for call in (
+            lambda: group.array(False),
+            lambda: group.tensor(False),
+            lambda: group.dlpack(False),
+            lambda: group.prim_index(True),
+            lambda: group.data_row_index(np.True_),
+            lambda: group.dlpack(0, shape=(True, 2)),
+            lambda: group.dlpack(0, shape={2}),
+            lambda: column.row(True),
+            lambda: ovstage.make_dltensor(ROW, shape=[True]),
+            lambda: ovstage.make_dltensor(ROW, shape={2}),
+            lambda: ovstage.make_dltensor(ROW, strides={1: 1}),
+            lambda: ovstage.make_dltensor(ROW, ndim=True),
+            lambda: ovstage.numpy_to_dldatatype("float32", True),
+        ):
+            with pytest.raises(TypeError, match=r"\b(index|local|shape|prim|strides|ndim|lanes)\b"):
+                call()
