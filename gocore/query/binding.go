@@ -56,7 +56,7 @@ func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error)
 	if err != nil {
 		return nil, err
 	}
-	c.add(b)
+	c.add(col, b)
 	return b, nil
 }
 
@@ -112,14 +112,14 @@ func (c *Bindings) Grow(col *column.Column, g Growth) (b *Binding, added []uint3
 	b, added = g.binding, g.added
 	switch known := c.all[b.list]; {
 	case len(b.missing) == 0 && known == nil: // it left the cache
-		c.add(b) // with the growth's reference
+		c.add(col, b) // with the growth's reference
 		return b, nil
 	case len(b.missing) == 0:
 		g.rows.Release()
 		return known, nil
 	case !g.index.Valid():
 		grown := &Binding{list: b.list, rows: col.Add(added)}
-		c.replace(grown)
+		c.replace(col, grown)
 		return grown, added
 	}
 	defer g.rows.Release()
@@ -138,16 +138,16 @@ func (c *Bindings) Grow(col *column.Column, g Growth) (b *Binding, added []uint3
 	}
 	*c.Resolved += uint64(len(b.missing))
 	grown := &Binding{list: b.list, rows: column.Indexed(g.index, b.list.Len())}
-	c.replace(grown)
+	c.replace(col, grown)
 	return grown, added
 }
 
 // replace caches a binding in the place of what was known of its list.
-func (c *Bindings) replace(grown *Binding) {
+func (c *Bindings) replace(col *column.Column, grown *Binding) {
 	if known := c.all[grown.list]; known != nil {
 		c.drop(known)
 	}
-	c.add(grown)
+	c.add(col, grown)
 }
 
 // resolve looks every listed prim up.
@@ -223,14 +223,16 @@ func (b *Binding) current(col *column.Column) bool {
 	return len(b.missing) == 0 || b.grown == col.Added()
 }
 
-func (c *Bindings) add(b *Binding) {
+// add caches a binding. What the cache holds stays a few times the column: lists that are new with every tick would else pile
+// up.
+func (c *Bindings) add(col *column.Column, b *Binding) {
 	if c.all == nil {
 		c.all = map[*pathdict.List]*Binding{}
 	}
 	c.all[b.list], c.last = b, b
 	c.order = append(c.order, b)
 	c.held += b.list.Len()
-	for len(c.order) > 1 && (len(c.order) > maxBindings || c.held > maxPositions) {
+	for most := max(minPositions, 8*col.Rows()); len(c.order) > 1 && (len(c.order) > maxBindings || c.held > most); {
 		c.drop(c.order[0])
 	}
 }

@@ -220,3 +220,26 @@ func TestGrowthOutlivesItsBinding(t *testing.T) {
 	b.bindings.Close()
 	assert.Less(t, memory.Counters().Blocks(), live)
 }
+
+// Lists that are new with every tick do not pile up: what is kept is a few times the column.
+func TestBindingsOfEverNewLists(t *testing.T) {
+	b := newBench(t)
+	paths := make([]string, 512)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/p%d", i)
+	}
+	b.seal(b.grow(b.list(paths...)), 1)
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		random.Shuffle(len(paths), func(i, k int) { paths[i], paths[k] = paths[k], paths[i] })
+		handle, err := b.dict.NewListFromStrings(paths)
+		require.NoError(t, err)
+		list, err := b.dict.List(handle)
+		require.NoError(t, err)
+		binding, err := b.bindings.Of(b.column, list)
+		require.NoError(t, err)
+		require.Zero(t, binding.Missing())
+		require.NoError(t, b.dict.ReleaseRef(handle))
+		require.LessOrEqual(t, b.bindings.held, max(minPositions, 8*len(paths)))
+	}
+}

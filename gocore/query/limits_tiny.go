@@ -5,5 +5,5 @@ package query
 // With the tag tiny the bounds are reached in a test of a few dozen steps.
 const (
 	maxBindings  = 3
-	maxPositions = 64
+	minPositions = 64
 )

@@ -11,7 +11,7 @@ import pytest
 from conftest import GONE
 
 import ovstage
-from ovstage import DLDataType, Filter, FilterOp, OvstageError, Predicate, WriteDesc
+from ovstage import DLDataType, Filter, FilterOp, OrdinalRange, OvstageError, Predicate, WriteDesc
 
 ROWS = 256
 
@@ -115,6 +115,46 @@ def test_maps_that_commit_at_one_ordinal(make_table, initial):
     soak(step, lambda: held(table.stage) >> 14)
     table.seal(7)
     assert table.read("a", 7) == [2998 + i % 2 for i in range(ROWS)]
+
+
+# --- reads, maps and lists ---
+
+
+def test_lists_that_are_new_with_every_tick(stage, names, make_table):
+    """Random rows of a column, in a list that is made for each write."""
+    column, random_, token = make_table(ROWS), random.Random(3), names.intern_token("a")
+    column.write("a", np.zeros(ROWS), 1)
+    column.seal(1)
+
+    def step(k: int) -> None:
+        paths = [f"/World/Prim{i}" for i in random_.sample(range(ROWS), 100)]
+        with names.create_path_list_from_strings(paths) as list_, stage.query_from_path_list(list_) as query:
+            stage.write_attribute(query, token, k + 2, np.full(100, k, "f8"), is_array=False).wait()
+            stage.advance_write_floor(k + 2).wait()
+            with stage.read_attributes(query, [token], OrdinalRange.latest(k + 2)) as read, read.fetch_next() as group:
+                assert group.prim_count == 100
+
+    soak(step, lambda: held(stage))
+
+
+def test_reads_maps_and_failures_that_are_released(table):
+    """Snapshots, sessions, their aborts, ordinal queries and failed operations leave nothing."""
+    stage, query = table.stage, table.query
+    table.write("a", np.zeros(2), 1)
+    table.seal(1)
+    live = [name for name in stage.counters() if name.startswith("live_")]
+
+    def step(k: int) -> None:
+        assert table.read("a", 1) == [0, 0]
+        stage.map_attribute(query, "a", 2).abort()
+        with pytest.raises(ZeroDivisionError), stage.map_attribute(query, "a", 2) as session:
+            session.fetch_next().array(0)[:] = 1 / 0
+        with pytest.raises(OvstageError):
+            table.write("a", np.zeros(2), 1)
+        with stage.get_oldest_preserved_ordinal() as oldest:
+            assert oldest.fetch() == 0
+
+    soak(step, lambda: held(stage) + sum(stage.counters()[name] for name in live), warm=100)
 
 
 # --- names that nothing shows any more ---
