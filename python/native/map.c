@@ -51,6 +51,8 @@ static bool open_dtype(PyObject* given, DLDataType* out) {
   return false;
 }
 
+static handle_class map_class = {"Map", NULL};
+
 PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   if (!check_argument_count("_map", nargs, 9, 9)) return NULL;
@@ -65,14 +67,13 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
       guard_open_member(args[5], "semantic", "AttributeSemantic", &semantic) && guard_prim_mode(args[3], &desc.prim_mode) &&
       guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
       guard_int32(args[7], "initial", &initial) && guard_uint64(args[8], "group_rows", &options.group_rows) &&
-      stage_begin(self, "map_attribute")) {
+      stage_begin(self, "map_attribute") && (answer = handle_new(&map_class))) {
     desc.semantic = (ovstage_attribute_semantic_t)semantic;
     options.initial = (ovstage_go_initial_t)initial;
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = native.go->map_attribute(self->instance, query, &desc, ordinal, sizes.data, sizes.count,
                                                   &options, &handle));
-    answer = reserved(operation_named(operation_new(self, result, NULL), "map_attribute", args[1], &ordinal), result,
-                      handle);
+    answer = handle_named(handle_opened(answer, self, result, handle), "map_attribute", args[1], &ordinal);
   }
   words_close(&sizes);
   return answer;

@@ -272,8 +272,6 @@ bool find_extension(ovstage_instance_t* instance);
 PyObject* list_of_uint64s(const uint64_t* values, size_t count);
 PyObject* counters_dict(const ovstage_go_counters_t* counters);
 
-/* The answer of an enqueue as (Operation, handle), the handle 0 where it was refused. Takes `operation` over. */
-PyObject* reserved(PyObject* operation, ovstage_enqueue_result_t answer, uint64_t handle);
 PyObject* none_or_raise(ovstage_api_status_t status);
 
 /* ---- read.c, map.c, dictionary.c, write.c: further methods of Stage ---------------------------------------------- */
@@ -281,6 +279,7 @@ PyObject* none_or_raise(ovstage_api_status_t status);
 PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_refresh_query(PyObject* object, PyObject* handle);
+PyObject* stage_query_of_list(PyObject* object, PyObject* path_list);
 PyObject* stage_query_path_list(PyObject* object, PyObject* path_list);
 PyObject* stage_query_where(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);

@@ -5,6 +5,8 @@
 
 /* ---- Queries ----------------------------------------------------------------------------------------------------- */
 
+static handle_class query_class = {"Query", NULL};
+
 PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
   Stage* self = (Stage*)object;
   uint64_t list, handle = 0;
@@ -12,6 +14,21 @@ PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
   return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
+}
+
+PyObject* stage_query_of_list(PyObject* object, PyObject* path_list) {
+  Stage* self = (Stage*)object;
+  uint64_t list, handle = 0;
+  PyObject* made;
+  if (!guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list") ||
+      !(made = handle_new(&query_class))) {
+    return NULL;
+  }
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
+  if (status == OVSTAGE_OK) return handle_open_at_once(made, self, handle);
+  Py_DECREF(made);
+  return raise_library_error(status);
 }
 
 /* The conditions that lie directly below another one. */
@@ -90,12 +107,13 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   PyObject* answer = NULL;
   if (check_argument_count("_query", nargs, 2, 2) &&
       (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
-      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query")) && stage_begin(self, "query")) {
+      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query")) && stage_begin(self, "query") &&
+      (answer = handle_new(&query_class))) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
     WITHOUT_GIL(result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count,
                                           &handle));
-    answer = reserved(operation_named(operation_new(self, result, NULL), "query", NULL, NULL), result, handle);
+    answer = handle_named(handle_opened(answer, self, result, handle), "query", NULL, NULL);
   }
   words_close(&tokens);
   filter_close(levels);

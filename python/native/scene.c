@@ -26,19 +26,22 @@ PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
 
 /* ---- Relatives --------------------------------------------------------------------------------------------------- */
 
+static handle_class hierarchy_class = {"Hierarchy", NULL};
+
 PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t list, ordinal, handle = 0;
   int32_t relation;
+  PyObject* made;
   if (!check_argument_count("_get_hierarchy", nargs, 3, 3) || !guard_path_list(args[0], &list) ||
       !guard_uint64(args[1], "ordinal", &ordinal) || !guard_open_member(args[2], "relation", "HierarchyRelation", &relation) ||
-      !stage_begin(self, "get_hierarchy")) {
+      !stage_begin(self, "get_hierarchy") || !(made = handle_new(&hierarchy_class))) {
     return NULL;
   }
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = ovstage_get_hierarchy(self->instance, list, ordinal, (ovstage_hierarchy_relation_t)relation,
                                              &handle));
-  return reserved(operation_named(operation_new(self, result, NULL), "get_hierarchy", NULL, &ordinal), result, handle);
+  return handle_named(handle_opened(made, self, result, handle), "get_hierarchy", NULL, &ordinal);
 }
 
 /* The paths of one item, as a tuple of strings. */

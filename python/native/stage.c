@@ -89,10 +89,6 @@ bool stage_begin(Stage* self, const char* method) {
   return false;
 }
 
-PyObject* reserved(PyObject* operation, ovstage_enqueue_result_t answer, uint64_t handle) {
-  return Py_BuildValue("(NK)", operation, answer.status == OVSTAGE_OK ? (unsigned long long)handle : 0);
-}
-
 PyObject* none_or_raise(ovstage_api_status_t status) {
   return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
 }
@@ -519,8 +515,9 @@ static PyMethodDef stage_methods[] = {
      "release_ordinal_query($self, ordinal_query, /)\n--\n\nLet an ordinal query go."},
 
     {"_query_path_list", stage_query_path_list, METH_O, "_query_path_list($self, path_list, /)\n--\n\nA query handle."},
+    {"_query_of_list", stage_query_of_list, METH_O, "_query_of_list($self, path_list, /)\n--\n\nThe same as a Query."},
     {"_query", FAST(stage_query),
-     "_query($self, filter, attributes, /)\n--\n\n(Operation, handle); a filter is (match, conditions), each of which is a "
+     "_query($self, filter, attributes, /)\n--\n\nA Query; a filter is (match, conditions), each of which is a "
      "filter or (attribute, op, values)."},
     {"_query_where", FAST(stage_query_where),
      "_query_where($self, query, mask, count, /)\n--\n\nA query of some prims of another."},
@@ -553,7 +550,7 @@ static PyMethodDef stage_methods[] = {
 
     {"_map", FAST(stage_map),
      "_map($self, query, attribute, ordinal, prim_mode, dtype, semantic, element_sizes, initial, group_rows, /)\n--\n\n"
-     "(Operation, handle)"},
+     "A Map."},
     {"_fetch_map", FAST(stage_fetch_map),
      "_fetch_map($self, mapping, timeout, cls, /)\n--\n\nThe next writable group as a cls; None after the last."},
     {"_unmap_group", FAST(stage_unmap_group),
@@ -565,7 +562,7 @@ static PyMethodDef stage_methods[] = {
 
     {"_clone", FAST(stage_clone), "_clone($self, source, targets, ordinal, /)\n--\n\nAn Operation."},
     {"_get_hierarchy", FAST(stage_get_hierarchy),
-     "_get_hierarchy($self, path_list, ordinal, relation, /)\n--\n\n(Operation, handle)"},
+     "_get_hierarchy($self, path_list, ordinal, relation, /)\n--\n\nA Hierarchy."},
     {"_fetch_hierarchy", stage_fetch_hierarchy, METH_O,
      "_fetch_hierarchy($self, hierarchy, /)\n--\n\n(ordinal, [(status, paths)])"},
     {"release_hierarchy", stage_release_hierarchy, METH_O,

@@ -1,8 +1,9 @@
 """The compiled part of the package: what costs microseconds in Python, or must not depend on Python to be safe.
 
-Enqueue methods with a leading underscore return ``(status, op)`` or ``(status, op, handle)`` and do not raise for a
-refusal; ``Operation(stage, status, op)`` then keeps the reason. Everything else raises ``ovstage.errors.OvstageError``,
-the path dictionary methods ``ovstage.errors.OvxError``. Blocking calls release the GIL and answer Ctrl-C within 50 ms.
+Methods that enqueue do not raise for a refusal: the ``Operation`` that they return, or that opens the handle, keeps the
+reason. Everything else raises ``ovstage.errors.OvstageError``, the path dictionary methods ``ovstage.errors.OvxError``.
+What a call returns is made before the call, so that it is not lost for want of memory, nor by Ctrl-C. Blocking calls
+release the GIL and answer Ctrl-C within 50 ms.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -10,11 +11,10 @@ from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, final
 
 from ovstage.dlpack import DLDataType, DLDevice, DLTensor
 from ovstage.groups import ReadGroup
-from ovstage.handles import OrdinalQuery, Query, Read
+from ovstage.handles import Hierarchy, Map, OrdinalQuery, Query, Read
 from ovstage.values import Numbers, OrdinalRange
 
 _GroupT = TypeVar("_GroupT", bound=Group)
-_Reserved: TypeAlias = "tuple[Operation, int]"  # the handle is 0 when it was refused
 _Attribute: TypeAlias = str | SupportsIndex  # a name, or the token of one
 _Predicate: TypeAlias = tuple[_Attribute, SupportsIndex, Iterable[str]]  # attribute, operator, values
 _Filter: TypeAlias = tuple[int, Iterable[_Predicate | _Filter]]
@@ -87,12 +87,13 @@ class Stage:
 
     # --- queries
     def _query_path_list(self, path_list: SupportsIndex, /) -> int: ...
+    def _query_of_list(self, path_list: SupportsIndex, /) -> Query: ...
     def _query(
         self,
         filter: _Filter | None,
         attributes: Iterable[_Attribute] | None,
         /,
-    ) -> _Reserved:
+    ) -> Query:
         """``filter``: a match and what it combines; None matches every prim."""
     def _query_where(self, query: Any, mask: Numbers, count: SupportsIndex | None, /) -> Query: ...
     def _refresh_query(self, query: Any, /) -> Operation: ...
@@ -123,7 +124,7 @@ class Stage:
         initial: SupportsIndex,
         group_rows: SupportsIndex,
         /,
-    ) -> _Reserved:
+    ) -> Map:
         """``dtype``: (code, bits, lanes), None takes the column's; ``initial``: 0 current, 1 zero, 2 discard;
         ``group_rows``: 0 one group."""
     def _fetch_map(self, mapping: Any, timeout: SupportsIndex, cls: type[_GroupT], /) -> _GroupT | None: ...
@@ -141,7 +142,7 @@ class Stage:
     def _clone(self, source: str, targets: Iterable[str], ordinal: SupportsIndex, /) -> Operation: ...
     def _get_hierarchy(
         self, path_list: SupportsIndex, ordinal: SupportsIndex, relation: SupportsIndex, /
-    ) -> _Reserved: ...
+    ) -> Hierarchy: ...
     def _fetch_hierarchy(self, hierarchy: Any, /) -> tuple[int, list[tuple[int, tuple[str, ...]]]]: ...
     def release_hierarchy(self, hierarchy: Any, /) -> Operation: ...
     def _prototype_roots(self) -> int: ...

@@ -92,10 +92,6 @@ class Query(Handle):
 
     _path_list: int | None = None  # kept alive, not owned: whoever created the list still releases it
 
-    def __init__(self, stage: Stage, handle: int, op: Operation | None, path_list: int | None = None) -> None:
-        super().__init__(stage, handle, op)
-        self._path_list = path_list
-
     def _described(self) -> str:
         attributes, prims, _ = self._stage._query_result(self, 0)
         names = few(self._stage._token_strings(attributes), len(attributes))

@@ -12,7 +12,7 @@ import faulthandler
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from ovstage import guard, intake, tables
 from ovstage._load import native
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Stage"]
-
-Kind = TypeVar("Kind", bound=Handle)
 
 _COMMIT = ("adopt", "auto")
 _INITIAL = ("current", "zero", "discard")
@@ -324,11 +322,13 @@ class Stage(native.Stage):
         """
         if filter is not None and not isinstance(filter, Filter):
             raise TypeError(f"filter must be a Filter or None, got {filter!r}; write Filter([...])")
-        return self._reserved(Query, self._query(filter.condition() if filter is not None else None, attrs))
+        return self._query(filter.condition() if filter is not None else None, attrs)
 
     def query_from_path_list(self, path_list: int) -> Query:
         """Select the prims of a path list, in its order, whether they exist yet or not. Answers at once."""
-        return Query(self, self._query_path_list(path_list), None, path_list)
+        made = self._query_of_list(path_list)
+        made._path_list = path_list
+        return made
 
     def fetch_query_result(self, query: Query | int, timeout: int = TIMEOUT_INFINITE) -> QueryResult:
         """What a query matched."""
@@ -539,8 +539,7 @@ class Stage(native.Stage):
         split = 0 if group_rows is None else guard.uint64(group_rows, "group_rows")
         if split == 0 and group_rows is not None:
             raise ValueError("group_rows must be at least 1, got 0; leave it out for one group of all prims")
-        answer = self._map(query, attribute, ordinal, prim_mode, row, semantic, element_sizes, start, split)
-        made = self._reserved(Map, answer)
+        made = self._map(query, attribute, ordinal, prim_mode, row, semantic, element_sizes, start, split)
         made._about = f" of {attribute!r} at ordinal {ordinal}"
         return made
 
@@ -627,7 +626,7 @@ class Stage(native.Stage):
         A parent is a prim, and never ``/``; siblings are the others below the same path. ``ordinal`` comes back in the
         result; who is no prim has an item with the status ``NOT_FOUND``.
         """
-        return self._reserved(Hierarchy, self._get_hierarchy(path_list, ordinal, relation))
+        return self._get_hierarchy(path_list, ordinal, relation)
 
     def fetch_hierarchy_result(self, hierarchy: Hierarchy | int) -> HierarchyResult:
         """The answer of a hierarchy query. It stays as it was when the question was asked."""
@@ -635,10 +634,6 @@ class Stage(native.Stage):
         return HierarchyResult(ordinal, [HierarchyItem(*item) for item in items])
 
     # --- from native answers to objects ---
-
-    def _reserved(self, kind: type[Kind], answer: tuple[Operation, int]) -> Kind:
-        operation, handle = answer
-        return kind(self, handle, operation)
 
     def _end(self, mapping: Map | int, stream: int, event: int, commit: int) -> Operation:
         """End a map natively. An object is claimed first, so that it ends once, and reopened on a refusal."""

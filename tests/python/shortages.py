@@ -1,9 +1,9 @@
 """Calls under shortage: each is made again and again, with memory for one more of its allocations every time.
 
 A program of its own, run with ``tests/c/shortage.c`` loaded before libc; arguments name calls, none stands for all.
-With ``--python`` what the interpreter allocates for the extension is scarce as well. A failure must be a MemoryError, or
-an error of the package that says "out of memory"; it must change nothing and leave nothing behind, and the same call must
-succeed as soon as there is memory.
+With ``--python`` what the interpreter allocates for the extension is scarce as well. A failure must be a MemoryError,
+or an error of the package that says "out of memory"; it must change nothing and leave nothing behind, and the same call
+must succeed as soon as there is memory.
 """
 
 from __future__ import annotations
