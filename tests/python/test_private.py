@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ def test_a_private_export_is_the_consumers_own(column: Any) -> None:
 
 
 def test_private_memory_comes_from_the_pool_and_goes_back(column: Any) -> None:
+    gc.collect()  # what earlier tests left
     before = ovstage.process_counters()["live_blocks"]
     with column.group("position", 1) as group:
         held = np.from_dlpack(group.dlpack(0, private=True))
