@@ -487,7 +487,9 @@ static PyMethodDef stage_methods[] = {
      "transfer=True gives the tensors away: the caller promises not to write to their memory any more. A packed one at "
      "an address that is a multiple of 64, with the newest values of a whole fixed-size column, becomes the column "
      "without a copy; any other is copied. Either way it is let go of once, on a Python thread, when it is not needed "
-     "any more."},
+     "any more.\n\n"
+     "type_name says what the values are called where they come from, such as the USD type 'color3f' or 'string'. It is "
+     "part of what a column is, like semantic: another one on the same prims is refused, none goes where the others are."},
     {"write_attributes", FAST_KEYWORDS(stage_write_attributes),
      "write_attributes($self, query, writes, ordinal, *, prim_mode=0)\n--\n\n"
      "Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."},

@@ -41,6 +41,18 @@ class _Group(native.Group):
         """Write floor and layout generation of the column as served."""
         return AttributeMeta(self)
 
+    @property
+    def type_name(self) -> str:
+        """What the values are called where they come from, such as the USD type ``color3f``; empty: nobody has said.
+
+        It is asked of the stage, and empty once that is closed.
+        """
+        stage: Any = self.stage
+        if not self._type_token or stage is None or not stage._usable:
+            return ""
+        name: str = stage._token_strings([self._type_token])[0]
+        return name
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{shown(self._described)}>"
 
@@ -197,15 +209,6 @@ class ReadGroup(_Group):
     def semantic(self) -> AttributeSemantic:
         """What the values mean."""
         return AttributeSemantic(super().semantic)
-
-    @property
-    def type_name(self) -> str:
-        """What the values are called where they come from, such as the USD type ``color3f``; empty: nobody has said.
-
-        It is asked of the stage, and empty once that is closed.
-        """
-        usable = self._type_token and self.stage is not None and self.stage._usable
-        return self.stage._token_strings([self._type_token])[0] if usable and self.stage else ""
 
     def _ragged(self) -> bool:
         return self.is_array

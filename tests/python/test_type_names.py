@@ -86,6 +86,14 @@ def test_groups_and_columns_have_the_name(stage):
     assert group.type_name == ""
 
 
+def test_map_groups_have_the_name_of_their_column(stage):
+    stage.write(BOTH, "size", 1, np.float32([1, 2]), type_name="float").wait()
+    with stage.map(BOTH, "size", 2) as mapping:
+        assert next(mapping.groups()).type_name == "float"
+    with stage.map(BOTH, "other", 2, dtype=ovstage.DLDataType(2, 32, 1)) as mapping:
+        assert next(mapping.groups()).type_name == ""
+
+
 def test_batches_have_a_name_for_each_write(stage):
     with _query(stage) as query:
         writes = [WriteDesc("a", np.float32([1]), False, type_name="float"), WriteDesc("b", np.float32([1]), False)]
