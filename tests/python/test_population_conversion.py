@@ -283,6 +283,18 @@ def test_bytes_that_are_no_text_cost_their_value_alone(stage: Stage, tmp_path: P
     assert (read(stage, "/C", "size"), read(stage, "/D", "size")) == (5, 6)
 
 
+def test_texts_and_names_that_are_too_long_cost_their_value_alone(stage: Stage) -> None:
+    text, name = "x" * 2**24, "n" * 4097
+    scene = usda(f'def Cube "C"\n{{\n    string s = "{text}"\n    int {name} = 1\n    double size = 3\n}}\n')
+    report = population.open_usd_from_string(stage, scene)
+    assert {(said.attribute, said.reason) for said in report.skipped} == {
+        ("s", f"its text '{text[:57]}...' is longer than 16777215 bytes, the most that a stage takes"),
+        (name, "its name is longer than that of an attribute of a stage can be"),
+    }
+    stage.advance_write_floor(1).wait()
+    assert read(stage, "/C", "size") == 3
+
+
 @pytest.mark.parametrize("line", ['string s = "a\\x00b"', 'string[] s = ["ok", "a\\x00b"]'])
 def test_a_nul_in_a_text_costs_its_value_alone(stage: Stage, tmp_path: Path, line: str) -> None:
     path = tmp_path / "scene.usda"

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ovstage.population.forms import Names, Packed
 from ovstage.population.report import Skipped
+from ovstage.population.texts import is_too_long
 
 if TYPE_CHECKING:
     from ovstage.population.forms import Form
@@ -84,6 +85,12 @@ class Column:
                 order = np.argsort(rows, kind="stable")
                 self._parts = [(rows[order], packed.take(order))]
 
+    def drop(self) -> list[int]:
+        """Forget the values of a settled column; the prims that had one."""
+        rows = [row for rows, _ in self._parts for row in rows.tolist()]
+        self._parts.clear()
+        return rows
+
     @property
     def packed(self) -> tuple[Rows, Packed] | None:
         """The rows of a settled column, ascending, and their values; None without any."""
@@ -145,6 +152,8 @@ class Scene:
         self.pack()
         for column in self._columns.values():
             column.settle(self.names)
+            if is_too_long(column.name):
+                self.skip(column.drop(), column.name, "its name is longer than that of an attribute of a stage can be")
 
     def _pack(self, column: Column) -> None:
         """Values of another type are converted first; what a column cannot hold is left out."""

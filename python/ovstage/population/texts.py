@@ -11,9 +11,12 @@ from typing import TypeVar
 
 from pxr import Usd  # type: ignore # usd-core has no stubs
 
-__all__ = ["NO_TEXT", "Unfit", "applied_schemas", "checked", "readable", "type_name"]
+__all__ = ["NO_TEXT", "Unfit", "applied_schemas", "checked", "is_too_long", "readable", "type_name"]
 
 NO_TEXT = "it has bytes that are not UTF-8 text"
+
+_MOST_BYTES = 2**24 - 1  # MaxToken of the engine's dictionary
+_MOST_BYTES_OF_NAME = 4096
 
 Answer = TypeVar("Answer")
 
@@ -27,7 +30,18 @@ def checked(text: str) -> str:
     if "\0" in text:
         shown = text if len(text) <= 60 else text[:57] + "..."
         raise Unfit(f"its text {shown!r} has a NUL, which no text of a stage can have")
+    if _is_longer(text, _MOST_BYTES):
+        raise Unfit(f"its text {text[:57] + '...'!r} is longer than {_MOST_BYTES} bytes, the most that a stage takes")
     return text
+
+
+def is_too_long(name: str) -> bool:
+    """Whether no attribute of a stage can have such a name."""
+    return _is_longer(name, _MOST_BYTES_OF_NAME)
+
+
+def _is_longer(text: str, most: int) -> bool:
+    return 4 * len(text) > most and len(text.encode()) > most
 
 
 def readable(ask: Callable[[], Answer], otherwise: Answer) -> Answer:
