@@ -17,6 +17,7 @@
  *   error.c       exceptions                                    park.c        Python references dropped without the GIL
  *   log.c         log callback                              scene.c       Stage: clones, relatives, world transforms
  *   handle.c      Handle: what a stage hands out                library.c     libovstage.so, opened by the first stage
+ *   words.c       lists of numbers and truth values
  *
  * Order       A method converts its arguments first, then asks for state: a conversion may run anybody's code (__index__,
  * __bool__, __iter__, __dlpack__), which may release the very object. From there to the call no Python code runs.

@@ -210,13 +210,14 @@ static opening open_axis(words* out, const request* asked, axis* found, PyObject
   PyObject* values = asked->values;
   if (PyList_Check(values) || PyTuple_Check(values)) return NO_ARRAY;
   if (is_text(values)) return asked->stage ? refuse_single(asked) : refuse_values(asked);
-  if (!check_unmasked(values, asked->name) || !check_order(values, asked->name, "a list of numbers")) return BROKEN;
+  if (!check_unmasked(values, asked->name)) return BROKEN;
   if (PyObject_CheckBuffer(values)) {
     if (PyObject_GetBuffer(values, &out->view, PyBUF_RECORDS_RO) == 0) return axis_of_view(out, asked, found);
     PyErr_Clear(); /* not every array can say its dtype this way; its elements still can be asked */
     out->view.obj = NULL;
     return NO_ARRAY;
   }
+  if (!check_order(values, asked->name, "a list of numbers")) return BROKEN;
   int for_dlpack = has(values, "__dlpack__"), for_numpy = for_dlpack < 0 ? -1 : has(values, "__array__");
   if (for_numpy < 0) return BROKEN;
   opening opened = for_dlpack ? axis_of_producer(out, asked, for_numpy, found) : NO_ARRAY;
