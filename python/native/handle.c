@@ -11,28 +11,75 @@ typedef struct {
   PyObject* op;               /* an Operation, or NULL: it was open at once */
   uint64_t number;            /* 0: it was refused */
   bool open;
+  const handle_class* class; /* NULL: nobody knows how it ends */
 } Handle;
 
 static bool is_handle(PyObject* object) { return PyObject_TypeCheck(object, native.handle); }
 
-static Handle* opened(Handle* self, Stage* stage, uint64_t number, PyObject* op) {
+/* ---- Classes ----------------------------------------------------------------------------------------------------- */
+
+static bool drop(Stage* stage, uint64_t number, end_function end) {
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = end(stage->instance, number));
+  if (result.status == OVSTAGE_OK) ovstage_release_op(stage->instance, result.op_index);
+  return result.status == OVSTAGE_OK;
+}
+
+static bool drop_query(Stage* stage, uint64_t number) { return drop(stage, number, ovstage_release_query); }
+static bool drop_read(Stage* stage, uint64_t number) { return drop(stage, number, ovstage_release_read); }
+static bool drop_hierarchy(Stage* stage, uint64_t number) { return drop(stage, number, ovstage_release_hierarchy); }
+static bool drop_ordinal_query(Stage* stage, uint64_t number) {
+  return drop(stage, number, ovstage_release_ordinal_query);
+}
+
+handle_class query_class = {"Query", drop_query, NULL}, part_class = {"Part", drop_query, NULL}, read_class = {"Read", drop_read, NULL},
+             map_class = {"Map", drop_map, NULL}, hierarchy_class = {"Hierarchy", drop_hierarchy, NULL},
+             ordinal_query_class = {"OrdinalQuery", drop_ordinal_query, NULL};
+
+static PyTypeObject* type_of(handle_class* class) {
+  return (PyTypeObject*)package_attribute(&class->type, "ovstage.handles", class->name);
+}
+
+/* The class that an object of Python code is of. False: an exception. */
+static bool find_class(Handle* self) {
+  handle_class* const all[] = {&query_class, &read_class, &map_class, &hierarchy_class, &ordinal_query_class};
+  for (size_t i = 0; i < COUNT_OF(all); i++) {
+    PyTypeObject* type = type_of(all[i]);
+    if (!type) return false;
+    if (PyObject_TypeCheck((PyObject*)self, type)) self->class = all[i];
+  }
+  return true;
+}
+
+/* ---- Birth ------------------------------------------------------------------------------------------------------- */
+
+static PyObject* opened(Handle* self, Stage* stage, uint64_t number, PyObject* op) {
   self->stage = (Stage*)Py_NewRef((PyObject*)stage);
   self->op = op;
   self->number = number;
   self->open = true;
-  return self;
+  return (PyObject*)self;
 }
 
-PyObject* handle_new(handle_class* class) {
-  PyObject* type = package_attribute(&class->type, "ovstage.handles", class->name);
-  return type ? new_object((PyTypeObject*)type) : NULL;
+PyObject* handle_reserve(handle_class* class) {
+  PyTypeObject* type = type_of(class);
+  Handle* self = type ? (Handle*)new_object(type) : NULL;
+  if (self) self->class = class;
+  return (PyObject*)self;
 }
 
-PyObject* handle_opened(PyObject* made, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number) {
+PyObject* handle_open(PyObject* reserved, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number) {
+  Handle* self = (Handle*)reserved;
+  bool accepted = answer.status == OVSTAGE_OK;
   PyObject* op = operation_new(stage, answer, NULL);
-  if (op) return (PyObject*)opened((Handle*)made, stage, answer.status == OVSTAGE_OK ? number : 0, op);
-  Py_DECREF(made);
+  if (op) return opened(self, stage, accepted ? number : 0, op);
+  if (accepted) self->class->drop(stage, number);
+  Py_DECREF(reserved);
   return NULL;
+}
+
+PyObject* handle_open_now(PyObject* reserved, Stage* stage, uint64_t number) {
+  return opened((Handle*)reserved, stage, number, NULL);
 }
 
 PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal) {
@@ -43,10 +90,6 @@ PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, 
 PyObject* handle_names(PyObject* operation, const char* call, PyObject* handle) {
   PyObject* opened_by = is_handle(handle) ? ((Handle*)handle)->op : NULL;
   return opened_by ? operation_named_like(operation, call, opened_by) : operation_named(operation, call, NULL, NULL);
-}
-
-PyObject* handle_open_at_once(PyObject* made, Stage* stage, uint64_t number) {
-  return (PyObject*)opened((Handle*)made, stage, number, NULL);
 }
 
 static int handle_init(PyObject* object, PyObject* args, PyObject* kwargs) {
@@ -66,6 +109,7 @@ static int handle_init(PyObject* object, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_RuntimeError, "a handle cannot be initialised twice");
     return -1;
   }
+  if (!find_class(self)) return -1;
   opened(self, (Stage*)stage, number, op == Py_None ? NULL : Py_NewRef(op));
   return 0;
 }
@@ -96,36 +140,29 @@ bool handle_number(PyObject* object, uint64_t* out) {
   return active((Handle*)object);
 }
 
-static bool claim(Handle* self) {
-  if (!active(self)) return false;
-  self->open = false;
+bool handle_claim(PyObject* given) {
+  if (!is_handle(given)) return true;
+  if (!active((Handle*)given)) return false;
+  ((Handle*)given)->open = false;
   return true;
+}
+
+void handle_reopen(PyObject* given) {
+  if (is_handle(given)) ((Handle*)given)->open = true;
 }
 
 PyObject* handle_end(PyObject* stage, PyObject* given, const char* name, const char* method, end_function end,
                      PyObject* inputs) {
   Stage* self = (Stage*)stage;
   uint64_t number;
-  Handle* handle = is_handle(given) ? (Handle*)given : NULL;
-  if (!guard_handle(given, name, &number) || !stage_begin(self, method) || (handle && !claim(handle))) {
+  if (!guard_handle(given, name, &number) || !stage_begin(self, method) || !handle_claim(given)) {
     Py_XDECREF(inputs);
     return NULL;
   }
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = end(self->instance, number));
-  if (handle && result.status != OVSTAGE_OK) handle->open = true;
+  if (result.status != OVSTAGE_OK) handle_reopen(given);
   return operation_new(self, result, inputs);
-}
-
-static PyObject* handle_claim(PyObject* self, PyObject* unused) {
-  (void)unused;
-  return claim((Handle*)self) ? Py_NewRef(Py_None) : NULL;
-}
-
-static PyObject* handle_reopen(PyObject* self, PyObject* unused) {
-  (void)unused;
-  ((Handle*)self)->open = true;
-  return Py_NewRef(Py_None);
 }
 
 static PyObject* handle_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -141,7 +178,7 @@ static PyObject* handle_wait(PyObject* object, PyObject* const* args, Py_ssize_t
 /* ---- Death ------------------------------------------------------------------------------------------------------- */
 
 /* Whether the interpreter is on its way out: modules are being emptied, and whatever is left goes with the process. */
-static bool finalizing(void) {
+bool finalizing(void) {
   PyObject* ask = PySys_GetObject("is_finalizing"); /* borrowed; gone with the last of sys */
   PyObject* answer = ask ? PyObject_CallNoArgs(ask) : NULL;
   bool leaving = answer != Py_False;
@@ -159,10 +196,15 @@ void forgotten(PyObject* object) {
   PyErr_Restore(type, value, traceback);
 }
 
+/* It is ended here, where no interrupt can come between, and then spoken about in Python. */
 static void handle_finalize(PyObject* object) {
   Handle* self = (Handle*)object;
-  if (!self->open || !self->number || !self->stage || !self->stage->alive || native.forked) return;
-  forgotten(object);
+  if (!self->open || !self->number || !self->class || !self->stage || !self->stage->alive || native.forked) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  self->open = false;
+  if (!finalizing() && self->class->drop(self->stage, self->number)) forgotten(object);
+  PyErr_Restore(type, value, traceback);
 }
 
 static int handle_traverse(PyObject* object, visitproc visit, void* arg) {
@@ -202,7 +244,7 @@ static PyObject* handle_stage(PyObject* self, void* unused) {
   return Py_NewRef(stage ? (PyObject*)stage : Py_None);
 }
 
-static PyObject* handle_open(PyObject* self, void* unused) {
+static PyObject* handle_is_open(PyObject* self, void* unused) {
   (void)unused;
   return PyBool_FromLong(((Handle*)self)->open);
 }
@@ -211,10 +253,6 @@ static PyMethodDef handle_methods[] = {
     {"wait", FAST_KEYWORDS(handle_wait),
      "wait($self, timeout=18446744073709551615)\n--\n\n"
      "Wait until the handle is open, and raise OvstageError when that failed. Waiting first is optional."},
-    {"_claim", handle_claim, METH_NOARGS,
-     "_claim($self)\n--\n\nTake the handle out of use, before the native call that ends it; INVALID_HANDLE if it is."},
-    {"_reopen", handle_reopen, METH_NOARGS,
-     "_reopen($self)\n--\n\nUndo a claim, because the native call was refused."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -222,7 +260,7 @@ static PyGetSetDef handle_getset[] = {
     {"handle", handle_handle, NULL, "The stage's number for it; 0 if it was refused.", NULL},
     {"op", handle_op, NULL, "The Operation that opens it; None where it was open at once.", NULL},
     {"_stage", handle_stage, NULL, "The stage it belongs to.", NULL},
-    {"_open", handle_open, NULL, "Whether its end has not been claimed.", NULL},
+    {"_open", handle_is_open, NULL, "Whether its end has not been claimed.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -51,8 +51,6 @@ static bool open_dtype(PyObject* given, DLDataType* out) {
   return false;
 }
 
-static handle_class map_class = {"Map", NULL};
-
 PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   if (!check_argument_count("_map", nargs, 9, 9)) return NULL;
@@ -62,19 +60,21 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   ovstage_map_desc_t desc = {0};
   ovstage_go_map_options_t options = {.struct_size = sizeof options};
   if (args[6] != Py_None && !words_open(&sizes, args[6], "element_sizes", " entries", 64)) return NULL;
-  PyObject* answer = NULL;
+  PyObject *made = NULL, *answer = NULL;
   if (guard_attribute(args[1], "attribute", &desc.attribute) && open_dtype(args[4], &desc.dtype) &&
       guard_open_member(args[5], "semantic", "AttributeSemantic", &semantic) && guard_prim_mode(args[3], &desc.prim_mode) &&
       guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
       guard_int32(args[7], "initial", &initial) && guard_uint64(args[8], "group_rows", &options.group_rows) &&
-      stage_begin(self, "map_attribute") && (answer = handle_new(&map_class))) {
+      (made = handle_reserve(&map_class)) && stage_begin(self, "map_attribute")) {
     desc.semantic = (ovstage_attribute_semantic_t)semantic;
     options.initial = (ovstage_go_initial_t)initial;
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = native.go->map_attribute(self->instance, query, &desc, ordinal, sizes.data, sizes.count,
                                                   &options, &handle));
-    answer = handle_named(handle_opened(answer, self, result, handle), "map_attribute", args[1], &ordinal);
+    answer = handle_named(handle_open(made, self, result, handle), "map_attribute", args[1], &ordinal);
+    made = NULL;
   }
+  Py_XDECREF(made);
   words_close(&sizes);
   return answer;
 }
@@ -180,8 +180,9 @@ PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   uint64_t handle;
   ovstage_cuda_sync_t sync;
   ovstage_go_commit_t commit;
-  if (!check_argument_count("_unmap", nargs, 5, 5) || !guard_handle(args[0], "mapping", &handle) ||
-      !open_sync(args[1], args[2], args[3], &sync, &commit) || !stage_begin(self, "unmap_attribute")) {
+  if (!check_argument_count("_unmap", nargs, 4, 4) || !guard_handle(args[0], "mapping", &handle) ||
+      !open_sync(args[1], args[2], args[3], &sync, &commit) || !stage_begin(self, "unmap_attribute") ||
+      !handle_claim(args[0])) {
     return NULL;
   }
   begin_session_end(self, handle);
@@ -189,18 +190,32 @@ PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   WITHOUT_GIL(result = native.go->unmap_attribute(self->instance, handle, sync, commit));
   /* a session whose ordinal was sealed meanwhile ends too, without a commit */
   finish_session_end(self, handle, result.status == OVSTAGE_OK || result.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
-  PyObject* operation = operation_settled(operation_new(self, result, NULL));
-  return Py_BuildValue("(NO)", handle_names(operation, "unmap_attribute", args[4]),
-                       result.status == OVSTAGE_OK ? Py_True : Py_False);
+  if (result.status != OVSTAGE_OK) handle_reopen(args[0]);
+  return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_attribute", args[0]);
 }
 
-PyObject* stage_abort(PyObject* object, PyObject* mapping) {
-  Stage* self = (Stage*)object;
-  uint64_t handle;
-  if (!guard_handle(mapping, "mapping", &handle) || !stage_begin(self, "abort_map")) return NULL;
+static ovstage_api_status_t abort_map(Stage* self, uint64_t handle) {
   begin_session_end(self, handle);
   ovstage_api_status_t status;
   WITHOUT_GIL(status = native.go->abort_map(self->instance, handle));
   finish_session_end(self, handle, status == OVSTAGE_OK);
-  return none_or_raise(status);
+  return status;
+}
+
+bool drop_map(Stage* self, uint64_t handle) { return abort_map(self, handle) == OVSTAGE_OK; }
+
+PyObject* stage_abort(PyObject* object, PyObject* mapping) {
+  Stage* self = (Stage*)object;
+  uint64_t handle;
+  if (!guard_handle(mapping, "mapping", &handle) || !stage_begin(self, "abort_map") || !handle_claim(mapping)) return NULL;
+  ovstage_api_status_t status = abort_map(self, handle);
+  if (status != OVSTAGE_OK) {
+    handle_reopen(mapping);
+    return raise_library_error(status);
+  }
+  bool object_given = PyObject_TypeCheck(mapping, native.handle);
+  PyObject* how = object_given ? PyUnicode_FromString("aborted") : NULL;
+  bool good = !object_given || (how && PyObject_SetAttrString(mapping, "_ended", how) == 0);
+  Py_XDECREF(how);
+  return good ? Py_NewRef(Py_None) : NULL;
 }

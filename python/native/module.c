@@ -144,7 +144,7 @@ static bool make_types(PyObject* module) {
       {&native.stage, &stage_spec},     {&native.operation, &operation_spec}, {&native.handle, &handle_spec},
       {&native.group, &group_spec},
       {&native.managed, &managed_spec}, {&native.buffer, &buffer_spec},       {&native.imported, &imported_spec},
-      {&native.hold, &hold_spec},
+      {&native.hold, &hold_spec},       {&native.owner, &owner_spec},
   };
   for (size_t i = 0; i < COUNT_OF(types); i++) {
     *types[i].slot = (PyTypeObject*)PyType_FromModuleAndSpec(module, types[i].spec, NULL);

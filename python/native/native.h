@@ -58,7 +58,7 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes of the buffer prot
 /* ---- module.c: what exists once ---------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyTypeObject *stage, *operation, *handle, *group, *managed, *buffer, *imported, *hold;
+  PyTypeObject *stage, *operation, *handle, *group, *managed, *buffer, *imported, *hold, *owner;
   struct { /* attribute and keyword names, interned */
     PyObject *dlpack, *dlpack_device, *raw, *dtype, *stream, *start_ordinal, *end_ordinal, *path_list;
   } name;
@@ -280,9 +280,9 @@ PyObject* none_or_raise(ovstage_api_status_t status);
 PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_refresh_query(PyObject* object, PyObject* handle);
-PyObject* stage_query_of_list(PyObject* object, PyObject* path_list);
 PyObject* stage_query_path_list(PyObject* object, PyObject* path_list);
 PyObject* stage_query_where(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_name_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* stage_release_group(PyObject* object, PyObject* group);
@@ -298,6 +298,7 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t nargs);
 
+bool drop_map(Stage* self, uint64_t handle); /* without its commit */
 void map_session_release(map_session* session);
 void end_sessions(Stage* self); /* with the stage */
 
@@ -306,12 +307,15 @@ PyObject* stage_intern_tokens(PyObject* self, PyObject* strings);
 PyObject* stage_token_strings(PyObject* self, PyObject* tokens);
 PyObject* stage_intern_paths(PyObject* self, PyObject* strings);
 PyObject* stage_path_strings(PyObject* self, PyObject* paths);
-PyObject* stage_list_from_paths(PyObject* self, PyObject* paths);
-PyObject* stage_list_from_strings(PyObject* self, PyObject* strings);
-PyObject* stage_list_add(PyObject* self, PyObject* path_list);
+PyObject* stage_list_from_paths(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_list_from_strings(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_list_add(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_list_release(PyObject* self, PyObject* path_list);
+PyObject* stage_list_give_back(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_list_count(PyObject* self, PyObject* path_list);
 PyObject* stage_list_paths(PyObject* self, PyObject* path_list);
+
+extern PyType_Spec owner_spec;
 
 PyObject* stage_clone(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_get_hierarchy(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
@@ -363,24 +367,29 @@ PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nar
 
 extern PyType_Spec handle_spec;
 
-/* A class of ovstage.handles, found at first use. */
+/* A class of ovstage.handles, found at first use, and how one that is dropped ends; false where it had ended. */
 typedef struct {
   const char* name;
+  bool (*drop)(Stage*, uint64_t number);
   PyObject* type;
 } handle_class;
 
-/* Call `_forgotten` of an object whose finaliser finds it still open: the subclass ends it, and says that somebody
- * should have. Keeps a pending exception. */
+extern handle_class query_class, part_class, read_class, map_class, hierarchy_class, ordinal_query_class;
+
+/*
+ * A handle is made before the call that fills it. Between that call and the object no Python code runs: an interrupt comes
+ * when the number has an owner, and the owner ends it.
+ */
+PyObject* handle_reserve(handle_class* class);
+PyObject* handle_open(PyObject* reserved, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
+PyObject* handle_open_now(PyObject* reserved, Stage* stage, uint64_t number); /* open at once, without an operation */
+
+/* Whether the interpreter is on its way out: modules are being emptied, and whatever is left goes with the process. */
+bool finalizing(void);
+
+/* Call `_forgotten` of an object that its finaliser has found open: it says that somebody should have ended it. Keeps a
+ * pending exception. */
 void forgotten(PyObject* object);
-
-/* One of these, which stands for nothing yet: made before the call that reserves what it will stand for. */
-PyObject* handle_new(handle_class* class);
-
-/* What an enqueue has reserved, as that object, which is taken over. */
-PyObject* handle_opened(PyObject* made, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
-
-/* The same for what is open at once, without an operation. */
-PyObject* handle_open_at_once(PyObject* made, Stage* stage, uint64_t number);
 
 /* As operation_named, of what opens it. */
 PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal);
@@ -390,6 +399,11 @@ PyObject* handle_names(PyObject* operation, const char* call, PyObject* handle);
 
 /* The number of a Handle. False with an exception: it was ended, or never opened, for which it has the code of the cause. */
 bool handle_number(PyObject* handle, uint64_t* out);
+
+/* Take a handle out of use before the call that ends it, and undo that because the call was refused. What is no Handle but a
+ * number needs neither. False with an exception: it has ended, or was never opened. */
+bool handle_claim(PyObject* given);
+void handle_reopen(PyObject* given);
 
 /* End a handle, an object or its number, by an enqueue that takes nothing else: an Operation. An object is claimed
  * first, so that it ends once, and reopened on a refusal. Takes `inputs` over, what to keep until it is done, or NULL. */

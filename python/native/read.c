@@ -5,30 +5,33 @@
 
 /* ---- Queries ----------------------------------------------------------------------------------------------------- */
 
-static handle_class query_class = {"Query", NULL};
-
-PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
-  Stage* self = (Stage*)object;
+/* A query over a path list, as a Query that keeps the list, or as a number: the attribute `handle` of a given object. */
+static PyObject* query_path_list(Stage* self, PyObject* path_list, PyObject* owner) {
   uint64_t list, handle = 0;
-  if (!guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list")) return NULL;
-  ovstage_api_status_t status;
-  WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
-  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
-}
-
-PyObject* stage_query_of_list(PyObject* object, PyObject* path_list) {
-  Stage* self = (Stage*)object;
-  uint64_t list, handle = 0;
-  PyObject* made;
-  if (!guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list") ||
-      !(made = handle_new(&query_class))) {
+  PyObject* made = owner ? Py_NewRef(owner) : handle_reserve(&query_class);
+  if (!made || !guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list")) {
+    Py_XDECREF(made);
     return NULL;
   }
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
-  if (status == OVSTAGE_OK) return handle_open_at_once(made, self, handle);
+  PyObject* number = status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
+  if (number && !owner) handle_open_now(made, self, handle);
+  bool good = number && (owner ? PyObject_SetAttrString(owner, "handle", number)
+                               : PyObject_SetAttr(made, native.name.path_list, path_list)) == 0;
+  if (handle && !good && owner) query_class.drop(self, handle);
+  Py_XDECREF(number);
+  if (good) return made;
   Py_DECREF(made);
-  return raise_library_error(status);
+  return NULL;
+}
+
+PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
+  return query_path_list((Stage*)object, path_list, NULL);
+}
+
+PyObject* stage_name_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  return check_argument_count("_name_query", nargs, 2, 2) ? query_path_list((Stage*)object, args[0], args[1]) : NULL;
 }
 
 /* The conditions that lie directly below another one. */
@@ -104,17 +107,19 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   level* levels = NULL;
   ovstage_go_condition_t filter = {.match = OVSTAGE_GO_MATCH_ALL};
   words tokens = {0};
-  PyObject* answer = NULL;
+  PyObject *made = NULL, *answer = NULL;
   if (check_argument_count("_query", nargs, 2, 2) &&
       (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
-      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query")) && stage_begin(self, "query") &&
-      (answer = handle_new(&query_class))) {
+      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query")) &&
+      (made = handle_reserve(&query_class)) && stage_begin(self, "query")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
     WITHOUT_GIL(result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count,
                                           &handle));
-    answer = handle_named(handle_opened(answer, self, result, handle), "query", NULL, NULL);
+    answer = handle_named(handle_open(made, self, result, handle), "query", NULL, NULL);
+    made = NULL;
   }
+  Py_XDECREF(made);
   words_close(&tokens);
   filter_close(levels);
   return answer;
@@ -130,19 +135,19 @@ static PyObject* raise_misfit(ovstage_api_status_t status) {
 }
 
 PyObject* stage_query_where(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
-  static handle_class class = {"Part", NULL};
   Stage* self = (Stage*)object;
   words mask = {0};
   uint64_t query, part = 0;
   uint32_t count;
-  PyObject *made, *answer = NULL;
+  PyObject *made = NULL, *answer = NULL;
   if (check_argument_count("_query_where", nargs, 3, 3) && guard_handle(args[0], "query", &query) &&
-      counted_mask_open(&mask, args[1], args[2], &count) && stage_begin(self, "where") && (made = handle_new(&class))) {
+      counted_mask_open(&mask, args[1], args[2], &count) && (made = handle_reserve(&part_class)) &&
+      stage_begin(self, "where")) {
     ovstage_api_status_t status;
     WITHOUT_GIL(status = native.go->query_where(self->instance, query, mask.data, count, &part));
-    answer = status == OVSTAGE_OK ? handle_open_at_once(made, self, part) : raise_misfit(status);
-    if (!answer) Py_DECREF(made);
+    answer = status == OVSTAGE_OK ? Py_NewRef(handle_open_now(made, self, part)) : raise_misfit(status);
   }
+  Py_XDECREF(made);
   words_close(&mask);
   return answer;
 }
@@ -222,7 +227,6 @@ static bool guard_range(PyObject* value, ovstage_ordinal_range_t* out) {
 
 PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"read_attributes", 3, 3, {"query", "attrs", "ordinal_range"}, {0}};
-  static handle_class class = {"Read", NULL};
   Stage* self = (Stage*)object;
   PyObject* slots[3];
   uint64_t query;
@@ -232,16 +236,18 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
       !tokens_open(&tokens, self, slots[1], "attrs", "read_attributes")) {
     return NULL;
   }
-  PyObject* answer = NULL;
+  PyObject *made = NULL, *answer = NULL;
   if (!tokens.count) {
     PyErr_SetString(PyExc_ValueError, "attrs must not be empty: give the attributes to read, by name or token");
-  } else if (guard_handle(slots[0], "query", &query) && stage_begin(self, "read_attributes") &&
-             (answer = handle_new(&class))) {
+  } else if (guard_handle(slots[0], "query", &query) && (made = handle_reserve(&read_class)) &&
+             stage_begin(self, "read_attributes")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
     WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, tokens.data, tokens.count, range, &handle));
-    answer = handle_named(handle_opened(answer, self, result, handle), "read_attributes", NULL, &range.end_ordinal);
+    answer = handle_named(handle_open(made, self, result, handle), "read_attributes", NULL, &range.end_ordinal);
+    made = NULL;
   }
+  Py_XDECREF(made);
   words_close(&tokens);
   return answer;
 }

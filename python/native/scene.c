@@ -26,22 +26,23 @@ PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
 
 /* ---- Relatives --------------------------------------------------------------------------------------------------- */
 
-static handle_class hierarchy_class = {"Hierarchy", NULL};
-
 PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t list, ordinal, handle = 0;
   int32_t relation;
-  PyObject* made;
   if (!check_argument_count("_get_hierarchy", nargs, 3, 3) || !guard_path_list(args[0], &list) ||
-      !guard_uint64(args[1], "ordinal", &ordinal) || !guard_open_member(args[2], "relation", "HierarchyRelation", &relation) ||
-      !stage_begin(self, "get_hierarchy") || !(made = handle_new(&hierarchy_class))) {
+      !guard_uint64(args[1], "ordinal", &ordinal) || !guard_open_member(args[2], "relation", "HierarchyRelation", &relation)) {
+    return NULL;
+  }
+  PyObject* made = handle_reserve(&hierarchy_class);
+  if (!made || !stage_begin(self, "get_hierarchy")) {
+    Py_XDECREF(made);
     return NULL;
   }
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = ovstage_get_hierarchy(self->instance, list, ordinal, (ovstage_hierarchy_relation_t)relation,
                                              &handle));
-  return handle_named(handle_opened(made, self, result, handle), "get_hierarchy", NULL, &ordinal);
+  return handle_named(handle_open(made, self, result, handle), "get_hierarchy", NULL, &ordinal);
 }
 
 /* The paths of one item, as a tuple of strings. */
@@ -119,6 +120,17 @@ PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ss
 
 /* ---- Instances --------------------------------------------------------------------------------------------------- */
 
+/* The paths of a list that was made for us, which nobody else learns of. */
+static PyObject* take_paths(Stage* self, ovstage_api_status_t status, ovx_primpath_list_t list) {
+  if (status != OVSTAGE_OK) return raise_library_error(status);
+  path_dictionary_instance_t* dictionary = ovstage_get_path_dictionary(self->instance);
+  PyObject* handle = PyLong_FromUnsignedLongLong(list);
+  PyObject* paths = handle ? stage_list_paths((PyObject*)self, handle) : NULL;
+  Py_XDECREF(handle);
+  if (dictionary) WITHOUT_GIL(path_dictionary_release_path_list_reference(dictionary, list));
+  return paths;
+}
+
 PyObject* stage_prototype_roots(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
@@ -126,7 +138,7 @@ PyObject* stage_prototype_roots(PyObject* object, PyObject* unused) {
   ovx_primpath_list_t list;
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_instancing_get_prototype_roots(self->instance, &list));
-  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(list) : raise_library_error(status);
+  return take_paths(self, status, list);
 }
 
 PyObject* stage_prototype_root(PyObject* object, PyObject* instance) {
@@ -148,5 +160,5 @@ PyObject* stage_instance_roots(PyObject* object, PyObject* prototype) {
   ovx_primpath_list_t list;
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_instancing_get_instance_roots(self->instance, path, &list));
-  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(list) : raise_library_error(status);
+  return take_paths(self, status, list);
 }

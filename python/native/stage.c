@@ -284,8 +284,6 @@ static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* ar
   return answer;
 }
 
-static handle_class ordinal_query = {"OrdinalQuery", NULL};
-
 static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* const* args, Py_ssize_t nargs,
                                                  PyObject* kwnames) {
   static signature sig = {"get_attribute_write_floor", 1, 0, {"attribute"}, {0}};
@@ -293,27 +291,32 @@ static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* con
   PyObject* slots[1];
   ovx_string_or_token_t name = {0};
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) ||
-      (slots[0] && slots[0] != Py_None && !guard_attribute(slots[0], "attribute", &name)) ||
-      !stage_begin(self, "get_attribute_write_floor")) {
+      (slots[0] && slots[0] != Py_None && !guard_attribute(slots[0], "attribute", &name))) {
     return NULL;
   }
-  PyObject* made = handle_new(&ordinal_query);
-  if (!made) return NULL;
+  PyObject* made = handle_reserve(&ordinal_query_class);
+  if (!made || !stage_begin(self, "get_attribute_write_floor")) {
+    Py_XDECREF(made);
+    return NULL;
+  }
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &handle));
-  return handle_named(handle_opened(made, self, result, handle), "get_attribute_write_floor", slots[0], NULL);
+  return handle_named(handle_open(made, self, result, handle), "get_attribute_write_floor", slots[0], NULL);
 }
 
 static PyObject* stage_get_oldest_preserved_ordinal(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
-  PyObject* made = stage_begin(self, "get_oldest_preserved_ordinal") ? handle_new(&ordinal_query) : NULL;
-  if (!made) return NULL;
+  PyObject* made = handle_reserve(&ordinal_query_class);
+  if (!made || !stage_begin(self, "get_oldest_preserved_ordinal")) {
+    Py_XDECREF(made);
+    return NULL;
+  }
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_oldest_preserved_ordinal(self->instance, &handle));
-  return handle_named(handle_opened(made, self, result, handle), "get_oldest_preserved_ordinal", NULL, NULL);
+  return handle_named(handle_open(made, self, result, handle), "get_oldest_preserved_ordinal", NULL, NULL);
 }
 
 typedef struct {
@@ -516,8 +519,10 @@ static PyMethodDef stage_methods[] = {
     {"release_ordinal_query", stage_release_ordinal_query, METH_O,
      "release_ordinal_query($self, ordinal_query, /)\n--\n\nLet an ordinal query go."},
 
-    {"_query_path_list", stage_query_path_list, METH_O, "_query_path_list($self, path_list, /)\n--\n\nA query handle."},
-    {"_query_of_list", stage_query_of_list, METH_O, "_query_of_list($self, path_list, /)\n--\n\nThe same as a Query."},
+    {"_query_path_list", stage_query_path_list, METH_O,
+     "_query_path_list($self, path_list, /)\n--\n\nA Query, which keeps the list."},
+    {"_name_query", FAST(stage_name_query),
+     "_name_query($self, path_list, owner, /)\n--\n\nThe owner, its attribute handle being the number of a query."},
     {"_query", FAST(stage_query),
      "_query($self, filter, attributes, /)\n--\n\nA Query; a filter is (match, conditions), each of which is a "
      "filter or (attribute, op, values)."},
@@ -557,9 +562,7 @@ static PyMethodDef stage_methods[] = {
      "_fetch_map($self, mapping, timeout, cls, /)\n--\n\nThe next writable group as a cls; None after the last."},
     {"_unmap_group", FAST(stage_unmap_group),
      "_unmap_group($self, mapping, group, stream, event, commit, /)\n--\n\nAn Operation."},
-    {"_unmap", FAST(stage_unmap), 
-     "_unmap($self, mapping, stream, event, commit, object, /)\n--\n\n"
-     "(Operation, whether it was accepted); the object is that of the mapping, if there is one."},
+    {"_unmap", FAST(stage_unmap), "_unmap($self, mapping, stream, event, commit, /)\n--\n\nAn Operation."},
     {"_abort", stage_abort, METH_O, "_abort($self, mapping, /)\n--\n\nEnd a session without committing the rest."},
 
     {"_clone", FAST(stage_clone), "_clone($self, source, targets, ordinal, /)\n--\n\nAn Operation."},
@@ -569,11 +572,11 @@ static PyMethodDef stage_methods[] = {
      "_fetch_hierarchy($self, hierarchy, /)\n--\n\n(ordinal, [(status, paths)])"},
     {"release_hierarchy", stage_release_hierarchy, METH_O,
      "release_hierarchy($self, hierarchy, /)\n--\n\nLet a hierarchy query go."},
-    {"_prototype_roots", stage_prototype_roots, METH_NOARGS, "_prototype_roots($self)\n--\n\nA new path list handle."},
+    {"_prototype_roots", stage_prototype_roots, METH_NOARGS, "_prototype_roots($self)\n--\n\nPath handles."},
     {"_prototype_root", stage_prototype_root, METH_O,
      "_prototype_root($self, instance_root, /)\n--\n\nThe path handle of its prototype."},
     {"_instance_roots", stage_instance_roots, METH_O,
-     "_instance_roots($self, prototype_root, /)\n--\n\nA new path list handle."},
+     "_instance_roots($self, prototype_root, /)\n--\n\nPath handles."},
     {"_hierarchy_models", stage_hierarchy_models, METH_NOARGS,
      "_hierarchy_models($self)\n--\n\n[(id, name, description)]"},
     {"_compute_hierarchy", FAST(stage_compute_hierarchy),
@@ -586,12 +589,17 @@ static PyMethodDef stage_methods[] = {
      "_intern_paths($self, strings, /)\n--\n\nA path handle for each string."},
     {"_path_strings", stage_path_strings, METH_O,
      "_path_strings($self, paths, /)\n--\n\nA string for each path handle."},
-    {"_list_from_paths", stage_list_from_paths, METH_O,
-     "_list_from_paths($self, paths, /)\n--\n\nA new path list handle."},
-    {"_list_from_strings", stage_list_from_strings, METH_O,
-     "_list_from_strings($self, strings, /)\n--\n\nA new path list handle."},
-    {"_list_add", stage_list_add, METH_O, "_list_add($self, path_list, /)\n--\n\nAdd a reference."},
+    {"_list_from_paths", FAST(stage_list_from_paths),
+     "_list_from_paths($self, paths, cls, attributes, /)\n--\n\n"
+     "A new path list, as a cls with these attributes; its _references are noted in _path_list_refs."},
+    {"_list_from_strings", FAST(stage_list_from_strings),
+     "_list_from_strings($self, paths, cls, attributes, /)\n--\n\nThe same for paths as text."},
+    {"_list_add", FAST(stage_list_add),
+     "_list_add($self, path_list, tokens, /)\n--\n\nAdd a reference, and a token to the list."},
     {"_list_release", stage_list_release, METH_O, "_list_release($self, path_list, /)\n--\n\nDrop a reference."},
+    {"_list_give_back", FAST(stage_list_give_back),
+     "_list_give_back($self, path_list, references, tokens, /)\n--\n\n"
+     "Take a token and drop its reference; False if there is none. Forgets references that are empty then."},
     {"_list_count", stage_list_count, METH_O, "_list_count($self, path_list, /)\n--\n\nThe number of paths."},
     {"_list_paths", stage_list_paths, METH_O, "_list_paths($self, path_list, /)\n--\n\nThe path handles."},
 

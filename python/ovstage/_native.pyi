@@ -1,20 +1,22 @@
 """The compiled part of the package: what costs microseconds in Python, or must not depend on Python to be safe.
 
-Methods that enqueue do not raise for a refusal: the ``Operation`` that they return, or that opens the handle, keeps the
-reason. Everything else raises ``ovstage.errors.OvstageError``, the path dictionary methods ``ovstage.errors.OvxError``.
-What a call returns is made before the call, so that it is not lost for want of memory, nor by Ctrl-C. Blocking calls
+Enqueue methods return an ``Operation`` or a handle and do not raise for a refusal: either keeps the reason. What they
+return is made before the library is called, so that no interrupt finds a native handle without an owner. Everything
+else raises ``ovstage.errors.OvstageError``, the path dictionary methods ``ovstage.errors.OvxError``. Blocking calls
 release the GIL and answer Ctrl-C within 50 ms.
 """
 
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, final
 
+from ovstage.dictionary import PathList
 from ovstage.dlpack import DLDataType, DLDevice, DLTensor
 from ovstage.groups import ReadGroup
 from ovstage.handles import Hierarchy, Map, OrdinalQuery, Query, Read
 from ovstage.values import Numbers, OrdinalRange
 
 _GroupT = TypeVar("_GroupT", bound=Group)
+_OwnerT = TypeVar("_OwnerT")
 _Attribute: TypeAlias = str | SupportsIndex  # a name, or the token of one
 _Predicate: TypeAlias = tuple[_Attribute, SupportsIndex, Iterable[str]]  # attribute, operator, values
 _Filter: TypeAlias = tuple[int, Iterable[_Predicate | _Filter]]
@@ -86,8 +88,9 @@ class Stage:
     def release_ordinal_query(self, ordinal_query: Any, /) -> Operation: ...
 
     # --- queries
-    def _query_path_list(self, path_list: SupportsIndex, /) -> int: ...
-    def _query_of_list(self, path_list: SupportsIndex, /) -> Query: ...
+    def _query_path_list(self, path_list: SupportsIndex, /) -> Query: ...
+    def _name_query(self, path_list: SupportsIndex, owner: _OwnerT, /) -> _OwnerT:
+        """Sets ``owner.handle`` to the number of a query."""
     def _query(
         self,
         filter: _Filter | None,
@@ -132,9 +135,7 @@ class Stage:
         self, mapping: Any, group: object, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, /
     ) -> Operation:
         """``commit``: 0 adopt, 1 auto. A ``Group`` is claimed, rolled back when the call is refused."""
-    def _unmap(
-        self, mapping: Any, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, object: Any, /
-    ) -> tuple[Operation, bool]:
+    def _unmap(self, mapping: Any, stream: SupportsIndex, event: SupportsIndex, commit: SupportsIndex, /) -> Operation:
         """Also ends every group fetched from the session."""
     def _abort(self, mapping: Any, /) -> None: ...
 
@@ -145,9 +146,9 @@ class Stage:
     ) -> Hierarchy: ...
     def _fetch_hierarchy(self, hierarchy: Any, /) -> tuple[int, list[tuple[int, tuple[str, ...]]]]: ...
     def release_hierarchy(self, hierarchy: Any, /) -> Operation: ...
-    def _prototype_roots(self) -> int: ...
+    def _prototype_roots(self) -> list[int]: ...
     def _prototype_root(self, instance_root: SupportsIndex, /) -> int: ...
-    def _instance_roots(self, prototype_root: SupportsIndex, /) -> int: ...
+    def _instance_roots(self, prototype_root: SupportsIndex, /) -> list[int]: ...
     def _hierarchy_models(self) -> list[tuple[int, str, str]]: ...
     def _compute_hierarchy(
         self, input_ordinal: SupportsIndex, output_ordinal: SupportsIndex, model: SupportsIndex, /
@@ -158,10 +159,17 @@ class Stage:
     def _token_strings(self, tokens: Iterable[SupportsIndex], /) -> list[str]: ...
     def _intern_paths(self, strings: Iterable[str], /) -> list[int]: ...
     def _path_strings(self, paths: Iterable[SupportsIndex], /) -> list[str]: ...
-    def _list_from_paths(self, paths: Iterable[SupportsIndex], /) -> int: ...
-    def _list_from_strings(self, strings: Iterable[str], /) -> int: ...
-    def _list_add(self, path_list: SupportsIndex, /) -> None: ...
+    def _list_from_paths(
+        self, paths: Iterable[SupportsIndex], cls: type[PathList], attributes: dict[str, Any], /
+    ) -> PathList:
+        """The list with its owner, which has the attributes; ``_references`` are noted in ``_path_list_refs``."""
+    def _list_from_strings(
+        self, paths: Iterable[str], cls: type[PathList], attributes: dict[str, Any], /
+    ) -> PathList: ...
+    def _list_add(self, path_list: SupportsIndex, tokens: list[None], /) -> None: ...
     def _list_release(self, path_list: SupportsIndex, /) -> None: ...
+    def _list_give_back(self, path_list: SupportsIndex, references: Any, tokens: list[None], /) -> bool:
+        """Takes a token with its reference, and forgets references that are empty then."""
     def _list_count(self, path_list: SupportsIndex, /) -> int: ...
     def _list_paths(self, path_list: SupportsIndex, /) -> list[int]: ...
 
@@ -191,7 +199,7 @@ class Operation:
 
 class Handle:
     """Base of Query, Read, Map and the others. A subclass says in ``_ended`` how one that ended is called, and in
-    ``_forgotten`` what its finaliser does when it was not."""
+    ``_forgotten`` what its finaliser says when it was not."""
 
     def __init__(self, stage: Stage, handle: SupportsIndex, op: Operation | None) -> None: ...
     @property
@@ -204,10 +212,6 @@ class Handle:
     def _open(self) -> bool: ...
     def wait(self, timeout: SupportsIndex = ...) -> None: ...
     def __int__(self) -> int: ...
-    def _claim(self) -> None:
-        """Take the handle out of use, before the native call that ends it. Raises ``INVALID_HANDLE`` if it is."""
-    def _reopen(self) -> None:
-        """Undo a claim, because the native call was refused."""
 
 class Group:
     """Base of ReadGroup (from 120 raw bytes) and MapGroup (88). Numbers stay readable after release; everything that

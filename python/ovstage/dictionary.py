@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from ovstage import guard, leak
 from ovstage.errors import OVX_API_ERROR, OvstageError, OvxError
@@ -25,8 +25,8 @@ __all__ = ["PathDictionary", "PathList"]
 class References:
     """The references to one path list that Python code still has to give back.
 
-    Each is a token in a list, because popping a token is atomic: two threads cannot give back the same one, and there
-    is no lock for a fork to leave held.
+    Each is a token in a list, which the extension takes together with giving the reference back: two threads cannot
+    give back the same one, no interrupt comes between, and there is no lock for a fork to leave held.
     """
 
     __slots__ = ("added", "owner")
@@ -38,20 +38,7 @@ class References:
 
 def _give_back(stage: Stage, handle: int, references: References, *order: list[None]) -> bool:
     """Release one reference, the first that ``order`` still has. False when it has none."""
-    for tokens in order:
-        try:
-            tokens.pop()
-        except IndexError:
-            continue
-        try:
-            stage._list_release(handle)
-        except BaseException:
-            tokens.append(None)
-            raise
-        if not references.owner and not references.added:
-            stage._path_list_refs.pop(handle, None)
-        return True
-    return False
+    return any(stage._list_give_back(handle, references, tokens) for tokens in order)
 
 
 class PathList(int):
@@ -130,17 +117,6 @@ class PathList(int):
             if error is None:
                 raise
 
-    def __del__(self) -> None:
-        stage = self._stage()
-        if stage is None or self.released or not stage._usable:
-            return
-        try:
-            leaked = _give_back(stage, int(self), self._references, self._references.owner)
-        except (OvxError, OvstageError):
-            return
-        if leaked and not self._implicit:
-            leak.warn(f"PathList {int(self)} was garbage-collected without release()")
-
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
         return int, (int(self),)
 
@@ -156,13 +132,25 @@ class PathList(int):
         return f": {counted(len(paths), 'prim')}{few(stage._path_strings(paths[:FEW]), len(paths))}"
 
 
-def minted(stage: Stage, handle: int, *, implicit: bool = False) -> PathList:
-    """The owner of a list that was just made; an implicit one is dropped without a warning."""
-    references = stage._path_list_refs[handle] = References()
+def forgotten(handle: int) -> None:
+    """What is said of a list that was dropped without ``release()``, after it has been given back."""
+    leak.warn(f"PathList {handle} was garbage-collected without release()")
+
+
+Paths = TypeVar("Paths")
+
+
+def minted(
+    stage: Stage,
+    make: Callable[[Paths, type[PathList], dict[str, Any]], PathList],
+    paths: Paths,
+    *,
+    implicit: bool = False,
+) -> PathList:
+    """A list that a method of the stage makes, with its owner; an implicit one is dropped without a warning."""
+    references = References()
     references.owner.append(None)
-    made = PathList(handle)
-    made._references, made._stage, made._implicit = references, weakref.ref(stage), implicit
-    return made
+    return make(paths, PathList, {"_stage": weakref.ref(stage), "_implicit": implicit, "_references": references})
 
 
 class PathDictionary:
@@ -237,18 +225,19 @@ class PathDictionary:
     def create_path_list(self, primpaths: Sequence[int]) -> PathList:
         """A new list of interned paths. Every call makes a handle of its own, for equal input too."""
         stage = self._live()
-        return minted(stage, stage._list_from_paths(primpaths))
+        return minted(stage, stage._list_from_paths, primpaths)
 
     def create_path_list_from_strings(self, paths: Sequence[str]) -> PathList:
         """A new list of paths given as text."""
         stage = self._live()
-        return minted(stage, stage._list_from_strings(paths))
+        return minted(stage, stage._list_from_strings, paths)
 
     def add_path_list_reference(self, path_list: int) -> None:
         """Take one more reference, which the caller gives back with ``destroy_path_list``."""
         stage, handle = self._live(), guard.path_list(path_list)
-        stage._list_add(handle)
-        stage._path_list_refs.setdefault(handle, References()).added.append(None)
+        references = stage._path_list_refs.get(handle) or References()
+        stage._list_add(handle, references.added)
+        stage._path_list_refs.setdefault(handle, references)
 
     def destroy_path_list(self, path_list: int) -> None:
         """Give back one reference.

@@ -55,11 +55,7 @@ class Handle(native.Handle):
                 raise
 
     def _forgotten(self) -> None:
-        """What the finaliser of a handle that is still open does."""
-        try:
-            self._drop()
-        except OvstageError:
-            return
+        """What the finaliser of a handle says that it found open, and has ended."""
         leak.warn(f"{type(self).__name__} {self.handle} was garbage-collected without {self._ending}")
 
     def __repr__(self) -> str:
@@ -81,10 +77,6 @@ class Handle(native.Handle):
 
     def _end(self) -> Operation:
         raise NotImplementedError
-
-    def _drop(self) -> None:
-        """What a finaliser does instead of the user, without waiting for it."""
-        self._end()
 
 
 class Query(Handle):
@@ -135,10 +127,7 @@ class Part(Query):
     """What ``Query.where`` makes. It ends with its last user, without a warning: nobody forgot anything."""
 
     def _forgotten(self) -> None:
-        try:
-            self._drop()
-        except OvstageError:
-            return
+        return
 
 
 class Read(Handle):
@@ -301,15 +290,8 @@ class Map(Handle):
 
     def abort(self) -> None:
         """End the map without writing what is not committed yet. A second call does nothing."""
-        if self._ended == "aborted":
-            return
-        self._claim()
-        try:
-            self._stage._abort(self.handle)
-        except BaseException:
-            self._reopen()
-            raise
-        self._ended = "aborted"
+        if self._ended != "aborted":
+            self._stage._abort(self)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if not self._open:
@@ -324,6 +306,3 @@ class Map(Handle):
 
     def _end(self) -> Operation:
         return self.unmap()
-
-    def _drop(self) -> None:
-        self.abort()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ovstage import guard
+from ovstage.dictionary import minted
 from ovstage.enums import AttributeSemantic
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def available() -> bool:
 
 def get_prototype_roots(stage: Stage) -> list[str]:
     """The root paths of all prototypes that have an instance, in no order."""
-    return _texts(stage, guard.stage(stage)._prototype_roots())
+    guard.stage(stage)
+    return stage._path_strings(stage._prototype_roots())
 
 
 def get_prototype_root(stage: Stage, instance_root: str) -> str:
@@ -45,7 +47,7 @@ def get_prototype_root(stage: Stage, instance_root: str) -> str:
 def get_instance_roots(stage: Stage, prototype_root: str) -> list[str]:
     """The root paths of the instances of a prototype, in no order; of none for any other path."""
     (prototype,) = guard.stage(stage)._intern_paths((guard.string(prototype_root, "prototype_root"),))
-    return _texts(stage, stage._instance_roots(prototype))
+    return stage._path_strings(stage._instance_roots(prototype))
 
 
 def mark(stage: Stage, prototypes: Mapping[str, str], ordinal: int) -> Operation:
@@ -62,12 +64,10 @@ def mark(stage: Stage, prototypes: Mapping[str, str], ordinal: int) -> Operation
         guard.string(instance, "an instance root in prototypes")
         guard.string(prototype, f"prototypes[{instance!r}]")
     targets = np.array(stage._intern_paths(tuple(prototypes.values())), dtype=np.uint64)
-    listed = stage._list_from_strings(tuple(prototypes))
-    try:
-        query = stage.query_from_path_list(listed)
-    finally:
-        stage._list_release(listed)
-    with query:
+    with (
+        minted(stage, stage._list_from_strings, tuple(prototypes)) as listed,
+        stage.query_from_path_list(listed) as query,
+    ):
         return stage.write_attribute(
             query,
             PROTOTYPE,
@@ -76,10 +76,3 @@ def mark(stage: Stage, prototypes: Mapping[str, str], ordinal: int) -> Operation
             is_array=True,
             semantic=AttributeSemantic.RELATIONSHIP_PATH_ID,
         )
-
-
-def _texts(stage: Stage, path_list: int) -> list[str]:
-    try:
-        return stage._path_strings(stage._list_paths(path_list))
-    finally:
-        stage._list_release(path_list)

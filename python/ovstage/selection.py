@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
-from ovstage.dictionary import PathList
+from ovstage.dictionary import PathList, minted
 from ovstage.errors import OvstageError
 from ovstage.handles import Query
 
@@ -36,9 +36,11 @@ class Implicit:
 
     __slots__ = ("_stage", "handle")
 
+    handle: int
+
     def __init__(self, stage: Stage, path_list: int) -> None:
-        self.handle = stage._query_path_list(path_list)
         self._stage = weakref.ref(stage)
+        stage._name_query(path_list, self)
 
     def __index__(self) -> int:
         return self.handle
@@ -48,7 +50,7 @@ class Implicit:
         return self._stage() is stage
 
     def __del__(self) -> None:
-        stage = self._stage() if hasattr(self, "_stage") else None
+        stage = self._stage() if hasattr(self, "handle") else None
         if stage is not None and stage._usable:
             try:
                 stage.release_query(self.handle)
@@ -86,11 +88,8 @@ class Selections:
         except TypeError:  # what cannot be hashed is no text, and is refused below
             found = None
         if found is None:
-            path_list = stage._list_from_strings(paths)
-            try:
-                found = Implicit(stage, path_list)
-            finally:
-                stage._list_release(path_list)  # the query keeps the list
+            with minted(stage, stage._list_from_strings, paths, implicit=True) as path_list:
+                found = Implicit(stage, path_list)  # the query keeps the list
             self._known[paths] = found
             _shorten(self._known, MOST_LISTS)
             while len(self._known) > 1 and sum(map(len, list(self._known))) > MOST_PATHS:

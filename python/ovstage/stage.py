@@ -23,7 +23,7 @@ from ovstage.enums import AttributeSemantic, HierarchyComputationModel, Hierarch
 from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup
 from ovstage.guard import TIMEOUT_INFINITE
-from ovstage.handles import Handle, Hierarchy, Map, Operation, Query, Read
+from ovstage.handles import Hierarchy, Map, Operation, Query, Read
 from ovstage.selection import Implicit, Prims, Selections, select
 from ovstage.shown import counted, few, shown
 from ovstage.tables import PRIM as PATH
@@ -310,7 +310,7 @@ class Stage(native.Stage):
                 with contextlib.ExitStack() as fetched:
                     groups = [fetched.enter_context(group) for group in read.groups()]
                     paths = [path for group in groups for path in group.array(0).tolist()]
-        return minted(self, self._list_from_paths(paths), implicit=True)
+        return minted(self, self._list_from_paths, paths, implicit=True)
 
     # --- queries ---
 
@@ -326,9 +326,7 @@ class Stage(native.Stage):
 
     def query_from_path_list(self, path_list: int) -> Query:
         """Select the prims of a path list, in its order, whether they exist yet or not. Answers at once."""
-        made = self._query_of_list(path_list)
-        made._path_list = path_list
-        return made
+        return self._query_path_list(path_list)
 
     def fetch_query_result(self, query: Query | int, timeout: int = TIMEOUT_INFINITE) -> QueryResult:
         """What a query matched."""
@@ -571,7 +569,7 @@ class Stage(native.Stage):
     ) -> Operation:
         """Commit the remaining groups of a map and end it; see ``Map`` for ``commit``."""
         how = guard.choice(commit, _COMMIT, "commit")
-        return self._end(mapping, *_sync(cuda_stream, cuda_event), how)
+        return self._unmap(mapping, *_sync(cuda_stream, cuda_event), how)
 
     # --- operations ---
 
@@ -632,22 +630,6 @@ class Stage(native.Stage):
         """The answer of a hierarchy query. It stays as it was when the question was asked."""
         ordinal, items = self._fetch_hierarchy(hierarchy)
         return HierarchyResult(ordinal, [HierarchyItem(*item) for item in items])
-
-    # --- from native answers to objects ---
-
-    def _end(self, mapping: Map | int, stream: int, event: int, commit: int) -> Operation:
-        """End a map natively. An object is claimed first, so that it ends once, and reopened on a refusal."""
-        if not isinstance(mapping, Handle):
-            return self._unmap(mapping, stream, event, commit, None)[0]
-        mapping._claim()
-        try:
-            operation, ended = self._unmap(mapping.handle, stream, event, commit, mapping)
-        except BaseException:
-            mapping._reopen()
-            raise
-        if not ended:
-            mapping._reopen()
-        return operation
 
 
 def _show_faults() -> None:

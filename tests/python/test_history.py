@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -12,14 +14,12 @@ def written(history: int, ordinals: int) -> tuple[Stage, int, int]:
     """A stage with one prim whose ``value`` is the ordinal at which it was written, every one of them sealed."""
     stage = Stage("history", StageConfig(history_ordinals=history))
     with PathDictionary(stage) as paths, paths.create_path_list_from_strings(["/A"]) as prims:
-        query = stage.query_from_path_list(int(prims))
+        query: int = stage._name_query(prims, SimpleNamespace()).handle  # the stage ends it
         token = paths.intern_token("value")
     for ordinal in range(1, ordinals + 1):
         stage.write_attribute(query, token, ordinal, np.array([ordinal], np.float32), is_array=False).wait()
         stage.advance_write_floor(ordinal).wait()
-    handle = query.handle
-    query._claim()  # the stage ends it
-    return stage, handle, token
+    return stage, query, token
 
 
 def value(stage: Stage, query: int, token: int, wanted: OrdinalRange) -> float:
