@@ -162,3 +162,29 @@ func TestSpentColumnIsWrittenAgain(t *testing.T) {
 		m.MapGroup.Release(f.dict)
 	}
 }
+
+func TestPathSetAgainstMap(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	a, b, model := pathSet{}, pathSet{}, map[uint32]bool{}
+	b.add(70_000)
+	for range 2000 {
+		path := random.Uint32N(3)*60_000 + random.Uint32N(200)
+		by := 1 - 2*random.IntN(2)
+		a.change([]uint32{path}, by)
+		if model[path] = true; by < 0 {
+			delete(model, path)
+		}
+	}
+	assert.Equal(t, len(model), a.count())
+	a.each(func(path uint32) { assert.True(t, model[path] && a.has(path)) })
+	assert.False(t, a.meets(b) || b.meets(a) || a.has(1<<31))
+	a.add(70_000)
+	assert.True(t, a.meets(b) && b.meets(a) && b.any([]uint32{1, 70_000}))
+	pages := 0
+	for _, p := range a.pages {
+		if p != nil {
+			pages++
+		}
+	}
+	assert.LessOrEqual(t, pages, 4, "a page for the paths that are near each other")
+}

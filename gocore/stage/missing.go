@@ -51,13 +51,13 @@ type absence struct {
 
 // Bounds of what an absence looks at: it is found out for whoever reads, asked or not.
 const (
-	mostLooks  = 1 << 16 // questions whether a prim has an attribute
+	mostLooks  = 1 << 14 // prims that are asked what they carry
 	mostOthers = 64      // attributes that are remembered; few are named
 	mostNamed  = 6
 	mostNear   = 4096 // names that are compared with one that is unknown
 )
 
-// absent finds out why a read serves nothing of an attribute. It costs O(attributes) where none of the prims has it.
+// absent finds out why a read serves nothing of an attribute. It looks at what the first of the prims carry where none has it.
 func (s *Stage) absent(q query.Query, name pathdict.Token, r Range) absence {
 	a := s.attributes[name]
 	m := absence{attribute: name, span: r, floor: s.floorOf(a), unlisted: q.Prims.Len() == 0}
@@ -98,10 +98,9 @@ func (s *Stage) lookAt(a *attribute, q query.Query, m *absence) {
 
 // carriedBy returns attributes that the first of some prims carry.
 func (s *Stage) carriedBy(paths []uint32, but pathdict.Token) (names []pathdict.Token) {
-	paths = paths[:min(len(paths), max(1, mostLooks/(len(s.attributes)+1)))]
-	for name, a := range s.attributes {
-		if name != but && a.carriers.any(paths) {
-			if names = append(names, name); len(names) == mostOthers {
+	for _, a := range s.prims.carried(paths[:min(len(paths), mostLooks)]) {
+		if a.name != but {
+			if names = append(names, a.name); len(names) == mostOthers {
 				break
 			}
 		}

@@ -144,55 +144,6 @@ func (s *Stage) vanish(a *attribute, c *bound, rows column.Rows) {
 	})
 }
 
-// pathSet is a set of paths, one bit for each dense index.
-type pathSet []uint64
-
-func (s pathSet) has(path uint32) bool { return int(path/64) < len(s) && s[path/64]>>(path%64)&1 == 1 }
-
-func (s *pathSet) add(path uint32) {
-	for int(path/64) >= len(*s) {
-		*s = append(*s, 0)
-	}
-	(*s)[path/64] |= 1 << (path % 64)
-}
-
-// change adds paths to the set, or takes them away when by is negative.
-func (s *pathSet) change(paths []uint32, by int) {
-	if len(paths) == 0 {
-		return
-	}
-	if missing := int(slices.Max(paths)/64) + 1 - len(*s); missing > 0 {
-		*s = append(*s, make([]uint64, missing)...)
-	}
-	for _, path := range paths {
-		if by > 0 {
-			(*s)[path/64] |= 1 << (path % 64)
-		} else {
-			(*s)[path/64] &^= 1 << (path % 64)
-		}
-	}
-}
-
-func (s pathSet) count() (n int) {
-	for _, word := range s {
-		n += bits.OnesCount64(word)
-	}
-	return n
-}
-
-// any reports whether one of the paths is in the set.
-func (s pathSet) any(paths []uint32) bool { return slices.ContainsFunc(paths, s.has) }
-
-// meets reports whether two sets have a path in common.
-func (s pathSet) meets(other pathSet) bool {
-	for i, word := range s[:min(len(s), len(other))] {
-		if word&other[i] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // selection is a set of prims, one bit for each position in the order of creation: whatever found them in whatever order,
 // they are listed in that one. It is good until the next change.
 type selection []uint64
@@ -259,11 +210,7 @@ func (p *prims) addSet(to selection, paths pathSet) {
 		p.addAll(to)
 		return
 	}
-	for i, word := range paths {
-		for ; word != 0; word &= word - 1 {
-			to.put(p.place[64*i+bits.TrailingZeros64(word)])
-		}
-	}
+	paths.each(func(path uint32) { to.put(p.place[path]) })
 }
 
 // addAll selects every prim.
@@ -290,7 +237,7 @@ func (p *prims) where(to selection, holds func(path uint32) bool) {
 
 // list returns the selected prims in the order of their creation.
 func (p *prims) list(of selection) []uint32 {
-	list := make([]uint32, 0, pathSet(of).count())
+	list := make([]uint32, 0, ones(of))
 	for i, word := range of {
 		if word == ^uint64(0) {
 			list = append(list, p.order[64*i:64*i+64]...)

@@ -110,7 +110,7 @@ func (m *members) meet(set pathSet) bool {
 	if set.any(m.list[:min(few, len(m.list))]) {
 		return true
 	}
-	if len(m.list) > few && m.set == nil {
+	if len(m.list) > few && m.set.pages == nil {
 		m.set.change(m.list, +1)
 	}
 	return set.meets(m.set)

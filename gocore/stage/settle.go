@@ -77,7 +77,7 @@ func (s *Stage) close(a *attribute, c *bound) {
 	c.bindings.Close()
 	c.Column.Close()
 	if len(a.columns) == 0 {
-		a.carriers = nil
+		a.carriers = pathSet{}
 		delete(s.inUse, a.name)
 	}
 }

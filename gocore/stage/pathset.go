@@ -1,0 +1,105 @@
+package stage
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// pathSet is a set of paths, one bit for each dense index. There are pages for the paths that somebody put in alone: a set of
+// a few prims is small, however many paths there are.
+type pathSet struct{ pages []*page }
+
+type page [pageSize / 64]uint64
+
+const pageSize = 4096
+
+// at returns the page of a path, nil where there is none.
+func (s pathSet) at(path uint32) *page {
+	if i := int(path / pageSize); i < len(s.pages) {
+		return s.pages[i]
+	}
+	return nil
+}
+
+func (s pathSet) has(path uint32) bool {
+	p := s.at(path)
+	return p != nil && p[path%pageSize/64]>>(path%64)&1 == 1
+}
+
+func (s *pathSet) add(path uint32) {
+	p := s.at(path)
+	if p == nil {
+		p = s.open(path)
+	}
+	p[path%pageSize/64] |= 1 << (path % 64)
+}
+
+// open makes the page of a path.
+func (s *pathSet) open(path uint32) *page {
+	if missing := int(path/pageSize) + 1 - len(s.pages); missing > 0 {
+		s.pages = append(s.pages, make([]*page, missing)...)
+	}
+	s.pages[path/pageSize] = new(page)
+	return s.pages[path/pageSize]
+}
+
+// change adds paths to the set, or takes them away when by is negative.
+func (s *pathSet) change(paths []uint32, by int) {
+	for _, path := range paths {
+		if by > 0 {
+			s.add(path)
+		} else if p := s.at(path); p != nil {
+			p[path%pageSize/64] &^= 1 << (path % 64)
+		}
+	}
+}
+
+func (s pathSet) count() (n int) {
+	for _, p := range s.pages {
+		if p != nil {
+			n += ones(p[:])
+		}
+	}
+	return n
+}
+
+// each calls visit for every path, ascending.
+func (s pathSet) each(visit func(path uint32)) {
+	for i, p := range s.pages {
+		if p == nil {
+			continue
+		}
+		for k, word := range p {
+			for ; word != 0; word &= word - 1 {
+				visit(uint32(pageSize*i + 64*k + bits.TrailingZeros64(word)))
+			}
+		}
+	}
+}
+
+// any reports whether one of the paths is in the set.
+func (s pathSet) any(paths []uint32) bool { return slices.ContainsFunc(paths, s.has) }
+
+// meets reports whether two sets have a path in common.
+func (s pathSet) meets(other pathSet) bool {
+	for i, p := range s.pages[:min(len(s.pages), len(other.pages))] {
+		o := other.pages[i]
+		if p == nil || o == nil {
+			continue
+		}
+		for k, word := range p {
+			if word&o[k] != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ones counts bits.
+func ones(words []uint64) (n int) {
+	for _, word := range words {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
