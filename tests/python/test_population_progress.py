@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ovstage import FilterOp, OvstageError, Stage
+from ovstage import ErrorCode, FilterOp, OvstageError, Stage
 
 pytest.importorskip("numpy", reason="numpy is not installed")
 pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
@@ -144,3 +144,25 @@ def test_a_time_that_no_time_code_can_express(stage: Stage) -> None:
         population.update_from_usd_time(stage, 2, 1e308)
     population.add_usd_reference_from_string(stage, REFERENCE, "/Ref")
     assert population.apply_usd_changes(stage, 2).values > 0  # still at the earlier time
+
+
+@pytest.mark.parametrize("which", ["the same stage", "another stage"])
+def test_a_progress_callback_cannot_wait_for_a_population(stage: Stage, which: str) -> None:
+    """It would wait for the call that it tells of. What it starts without a wait is done afterwards."""
+    started, refusals = [], []
+    with Stage("another") as another:
+        target = stage if which == "the same stage" else another
+
+        def progress(done: int, total: int, label: str) -> None:
+            operation = population.open_usd_from_string_async(target, CUBE, 2)
+            started.append(operation)
+            for wait in (operation.wait, lambda: population.open_usd_from_string(target, CUBE, 2)):
+                with pytest.raises(
+                    OvstageError, match=r"was called by a progress callback, for which it would wait"
+                ) as caught:
+                    wait()
+                refusals.append(caught.value.code)
+
+        population.open_usd_from_string(stage, CUBE, progress=progress)
+        assert started and set(refusals) == {ErrorCode.INVALID_ARGUMENT}
+        started[0].wait()

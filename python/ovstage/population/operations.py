@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ReferenceType, WeakKeyDictionary, ref
@@ -207,6 +208,8 @@ class Operation:
         if self._job is None and not _queue(self._stage).issued(self._op_id):
             text = f"op_id {self._op_id} is no population call of this stage"
             raise OvstageError(ErrorCode.INVALID_ARGUMENT, self._named(text))
+        if self._job is not None and not self._job.done.is_set():
+            _refuse_in_progress(self._name or "wait")
         if self._job is not None and not waited(self._job.done.wait, limit):
             return None
         self._keepalive = None
@@ -261,6 +264,7 @@ class Call(Generic[Result]):
     def run(self) -> Result:
         """Queue it and wait for it alone. An interruption ends it if it has not begun to write, and is raised either
         way."""
+        _refuse_in_progress(self.name)
         queue = self._queue()
         job = queue.add(self.name, self._work)
         try:
@@ -298,6 +302,22 @@ def last_error() -> str:
 
 
 _thread = threading.local()
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Around a progress callback. What it waits for may wait for the call that it tells of, for USD or for its turn."""
+    _thread.telling = True
+    try:
+        yield
+    finally:
+        _thread.telling = False
+
+
+def _refuse_in_progress(name: str) -> None:
+    if getattr(_thread, "telling", False):
+        text = f"{name} was called by a progress callback, for which it would wait: start it without a wait"
+        raise OvstageError(ErrorCode.INVALID_ARGUMENT, text)
 
 
 def _noted(error: BaseException) -> BaseException:

@@ -11,7 +11,7 @@ Progress = Callable[[int, int, str], None]
 """``progress(done, total, label)``: called now and then, on the thread that populates. An exception that it raises ends
 the population before anything is written; one of the last call, ``(1, 1, "writing columns")``, comes too late for that
 and goes to ``threading.excepthook``. While one population is ``reading prims``, those of other stages wait: a callback
-must not wait for them."""
+must not wait for them, and a wait by the callback itself is refused."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.collector import paused
+from ovstage.population.operations import telling
 from ovstage.population.publication import difference, publish
 from ovstage.population.reading import gather
 from ovstage.population.report import Progress, Report
@@ -197,7 +198,8 @@ class _Clock:
         """Tell how far it is; ends the call here if it is not wanted any more."""
         self.check()
         if self._progress is not None:
-            self._progress(done, total, label)
+            with telling():
+                self._progress(done, total, label)
 
     def written(self) -> None:
         """Tell that everything is written. Neither an interruption nor the callback can change that any more: the call
@@ -205,7 +207,8 @@ class _Clock:
         if self._progress is None:
             return
         try:
-            self._progress(1, 1, "writing columns")
+            with telling():
+                self._progress(1, 1, "writing columns")
         except BaseException as error:
             told = (type(error), error, error.__traceback__, threading.current_thread())
             threading.excepthook(threading.ExceptHookArgs(told))
