@@ -240,7 +240,7 @@ class Stage(native.Stage):
             group_rows=group_rows,
         )
 
-    def delete(self, prims: Prims, names: Sequence[str | int], ordinal: int) -> Operation:
+    def delete(self, prims: Prims, attrs: Sequence[str | int], ordinal: int) -> Operation:
         """Delete attributes of some prims at an ordinal, with an empty list the prims: ``delete_attributes`` for paths.
 
         Example::
@@ -248,7 +248,7 @@ class Stage(native.Stage):
             stage.delete(["/A"], ["velocity"], 3).wait()
         """
         chosen = select(self, prims)
-        return self.delete_attributes(chosen, names, ordinal)
+        return self.delete_attributes(chosen, attrs, ordinal)
 
     def get(self, prim: str, name: str | int, ordinal: int | OrdinalRange | None = None) -> Any:
         """The value of one attribute of one prim: a NumPy scalar, its ``(L,)`` lanes, or the elements of its array.

@@ -189,10 +189,12 @@ def test_threads_share_what_is_kept(stage, monkeypatch):
 
 def test_the_page_and_the_docstrings_name_the_same_calls():
     page = (Path(__file__).parents[2] / "docs/dev/api.md").read_text()
-    calls = re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)
-    assert {"write", "read", "get", "prims"} <= set(calls)
-    for call in calls:
+    calls = dict(re.findall(r"^\| `(\w+)\(([^)]*)\)", page, re.MULTILINE))
+    assert {"write", "read", "get", "prims", "attributes"} <= calls.keys()
+    for call, written in calls.items():
         assert "Example::" in (inspect.getdoc(getattr(Stage, call)) or ""), call
+        named = [name.partition("=")[0] for name in written.split(", ") if name not in ("", "...")]
+        assert named == list(inspect.signature(getattr(Stage, call)).parameters)[1 : 1 + len(named)], call
 
 
 # --- what objects say of themselves ---------------------------------------------------------------------------------
