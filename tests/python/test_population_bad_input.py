@@ -193,3 +193,10 @@ def test_a_root_that_is_no_path(populated: Stage, tmp_path: Path) -> None:
             population.export_typed_hierarchy_to_usd_file(populated, tmp_path / "out.usda", root, 1)
         assert caught.value.code == ErrorCode.INVALID_ARGUMENT
     assert not (tmp_path / "out.usda").exists()
+
+
+@pytest.mark.parametrize("reload", [1, "yes", None])
+def test_reload_is_a_truth_value(stage: Stage, scene: Path, reload: Any) -> None:
+    population.open_usd(stage, scene)
+    with pytest.raises(TypeError, match=re.escape(f"reload must be True or False, got {reload!r}")):
+        population.apply_usd_changes(stage, 2, reload=reload)
