@@ -174,30 +174,27 @@ func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
 }
 
 // Bytes is the memory that the column holds, reusable buffers included.
-func (c *Column) Bytes() (total int) {
-	var few [16]memory.Block // most columns have no more, and need no memory to be counted
-	blocks := append(few[:0], c.sealed.block, c.sealed.arena.Block)
-	for _, s := range c.history {
-		blocks = append(blocks, s.block, s.arena.Block)
-	}
+func (c *Column) Bytes() int {
+	total := c.sealed.block.Capacity() + c.sealed.arena.Block.Capacity() // no block has none
 	for _, r := range c.records {
-		blocks = append(blocks, r.block, r.arena.Block)
+		total += r.block.Capacity() + r.arena.Block.Capacity()
 	}
 	for _, b := range c.retired {
-		blocks = append(blocks, b.block)
+		total += b.block.Capacity()
 	}
-	seen := func(i int) bool { return slices.Contains(blocks[:i], blocks[i]) }
-	if len(blocks) > len(few) {
-		known := make(map[memory.Block]struct{}, len(blocks))
-		seen = func(i int) bool {
-			_, again := known[blocks[i]]
-			known[blocks[i]] = struct{}{}
-			return again
-		}
+	if len(c.history) == 0 {
+		return total
 	}
-	for i, b := range blocks {
-		if !seen(i) {
-			total += b.Capacity() // no block has none
+	known := map[memory.Block]struct{}{c.sealed.block: {}, c.sealed.arena.Block: {}} // states may share them
+	for _, b := range c.retired {
+		known[b.block] = struct{}{}
+	}
+	for _, s := range c.history {
+		for _, b := range []memory.Block{s.block, s.arena.Block} {
+			if _, again := known[b]; !again {
+				known[b] = struct{}{}
+				total += b.Capacity()
+			}
 		}
 	}
 	return total
