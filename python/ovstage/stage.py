@@ -357,7 +357,8 @@ class Stage(native.Stage):
             columns, _ = read._gather(TIMEOUT_INFINITE, attributes=len(set(tokens)))
         named = list(zip(asked, tokens, strict=True))
         found = {name: columns[token] for name, token in named if token in columns}
-        return Columns(found, {name: columns.missing[token] for name, token in named if token in columns.missing})
+        missing = columns.missing
+        return Columns(found, {name: missing[token] for name, token in named if token in missing} if missing else {})
 
     def read_arrow(
         self,
