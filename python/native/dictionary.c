@@ -314,7 +314,8 @@ PyType_Spec owner_spec = {
 static ListOwner* owner_new(PyObject* attributes) {
   PyObject* stage = PyDict_GetItemString(attributes, "_stage"); /* borrowed, as the others */
   PyObject* references = PyDict_GetItemString(attributes, "_references");
-  ListOwner* self = stage && references ? (ListOwner*)new_object(native.owner) : NULL;
+  if (!stage || !references) return (ListOwner*)PyErr_NoMemory(); /* for the key: it hides that, and they are there */
+  ListOwner* self = (ListOwner*)new_object(native.owner);
   if (!self) return NULL;
   self->stage = Py_NewRef(stage);
   self->references = Py_NewRef(references);

@@ -215,7 +215,7 @@ PyObject* stage_abort(PyObject* object, PyObject* mapping) {
   }
   bool object_given = PyObject_TypeCheck(mapping, native.handle);
   PyObject* how = object_given ? PyUnicode_FromString("aborted") : NULL;
-  bool good = !object_given || (how && PyObject_SetAttrString(mapping, "_ended", how) == 0);
+  if (object_given && (!how || PyObject_SetAttrString(mapping, "_ended", how) < 0)) PyErr_Clear(); /* it has ended */
   Py_XDECREF(how);
-  return good ? Py_NewRef(Py_None) : NULL;
+  return Py_NewRef(Py_None);
 }

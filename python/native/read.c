@@ -9,17 +9,20 @@
 static PyObject* query_path_list(Stage* self, PyObject* path_list, PyObject* owner) {
   uint64_t list, handle = 0;
   PyObject* made = owner ? Py_NewRef(owner) : handle_reserve(&query_class);
-  if (!made || !guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list")) {
+  if (!made || !guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list") ||
+      (!owner && PyObject_SetAttr(made, native.name.path_list, path_list) < 0)) {
     Py_XDECREF(made);
     return NULL;
   }
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
+  if (status == OVSTAGE_OK && !owner) {
+    handle_open_now(made, self, handle);
+    return made;
+  }
   PyObject* number = status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
-  if (number && !owner) handle_open_now(made, self, handle);
-  bool good = number && (owner ? PyObject_SetAttrString(owner, "handle", number)
-                               : PyObject_SetAttr(made, native.name.path_list, path_list)) == 0;
-  if (handle && !good && owner) query_class.drop(self, handle);
+  bool good = number && PyObject_SetAttrString(owner, "handle", number) == 0;
+  if (handle && !good) query_class.drop(self, handle);
   Py_XDECREF(number);
   if (good) return made;
   Py_DECREF(made);
