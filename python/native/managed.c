@@ -44,9 +44,11 @@ static PyObject* owner_of(Managed* self) { return self->object ? self->object : 
 /* The caller may have changed a descriptor since its memory was measured: it is judged when it is exported. */
 static bool within_memory(Managed* self) {
   int64_t held;
+  axes_room room;
   if (!self->object) return true;
-  if (!known_extent(self->object, &held)) return false;
+  if (!known_extent(self->object, &held) || !known_axes(self->object, &room)) return false;
   const DLTensor* t = self->tensor;
+  if (t->ndim <= MOST_AXES && !check_axes(t, &room, PyExc_BufferError, "dl_tensor")) return false;
   return held < 0 || export_bytes(t) <= 0 || !t->data || check_extent(t, held, PyExc_BufferError, "dl_tensor");
 }
 

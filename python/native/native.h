@@ -638,6 +638,18 @@ bool known_extent(PyObject* tensor, int64_t* held);
  * tensor at all is left to whoever reads it next. */
 bool check_extent(const DLTensor* t, int64_t held, PyObject* kind, const char* where);
 
+/* The arrays for shape and strides that this package gave a DLTensor, and how many entries they have. All 0: none. */
+typedef struct {
+  unsigned long long shape, strides;
+  long long entries;
+} axes_room;
+
+bool known_axes(PyObject* tensor, axes_room* out); /* False: an exception */
+
+/* False, with an exception of `kind`, when `t` says more axes than its arrays, if they are these, have entries. To be asked
+ * before the arrays are read: fields of a DLTensor may be assigned. */
+bool check_axes(const DLTensor* t, const axes_room* room, PyObject* kind, const char* where);
+
 /* A source of its own, whose deleter may be called anywhere. NULL: an exception. */
 DLManagedTensorVersioned* gift_new(PyObject* object, place* at);
 

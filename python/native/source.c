@@ -215,15 +215,38 @@ bool check_extent(const DLTensor* t, int64_t held, PyObject* kind, const char* w
   return false;
 }
 
+enum { WRITTEN_AXES = 32 }; /* what the engine takes; it refuses more without a look at the shape */
+
+bool known_axes(PyObject* tensor, axes_room* out) {
+  *out = (axes_room){0, 0, 0};
+  PyObject* axes = known(tensor, "_axes");
+  bool good = axes && (!PyTuple_Check(axes) || PyArg_ParseTuple(axes, "KKL", &out->shape, &out->strides, &out->entries));
+  Py_XDECREF(axes);
+  return good;
+}
+
+bool check_axes(const DLTensor* t, const axes_room* room, PyObject* kind, const char* where) {
+  bool ours = t->shape && ((uintptr_t)t->shape == room->shape || (t->strides && (uintptr_t)t->strides == room->strides));
+  if (!ours || t->ndim <= room->entries) return true;
+  PyErr_Format(kind,
+               "%s has ndim %d, but its arrays for shape and strides have room for %lld; make the descriptor anew with "
+               "make_dltensor(array)",
+               where, (int)t->ndim, room->entries);
+  return false;
+}
+
 /* A DLTensor, whose view stays open and keeps the object. Its fields may be assigned by other threads, and by Python
  * code that runs before the write does: shape and strides are copied, and the owner of the elements is held. */
 static bool open_descriptor(source* self, PyObject* object, place* at, DLTensor* out) {
   int64_t held;
-  if (!known_extent(object, &held) || !(self->owner = known(object, "_owner"))) return false;
+  axes_room room;
+  if (!known_extent(object, &held) || !known_axes(object, &room) || !(self->owner = known(object, "_owner"))) return false;
 
   /* From here to the end no Python code runs. */
   memcpy(out, self->view.buf, sizeof *out);
-  if (out->ndim <= 0 || out->ndim > MOST_AXES || !out->shape) { /* one element, or no tensor: the engine says so */
+  bool readable = out->ndim > 0 && out->ndim <= WRITTEN_AXES && out->shape;
+  if (readable && !check_axes(out, &room, PyExc_ValueError, place_text(at))) return false;
+  if (!readable) { /* one element, or no tensor: the engine says so */
     out->shape = out->strides = NULL;
     return out->ndim != 0 || held < 0 || !out->data || check_extent(out, held, PyExc_ValueError, place_text(at));
   }

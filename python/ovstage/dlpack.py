@@ -182,6 +182,7 @@ class DLTensor(ctypes.Structure):
         _owner: Any  # what keeps the elements alive
         _extent: int | None  # bytes known to lie behind data
         _readonly: bool  # set where the elements are not to be written to
+        _axes: tuple[int, int, int]  # addresses of the arrays for shape and strides, and how many entries each has
 
     @property
     def shape_tuple(self) -> tuple[int, ...]:
@@ -190,6 +191,9 @@ class DLTensor(ctypes.Structure):
             return ()
         if not 0 <= self.ndim <= _MOST_AXES:
             raise ValueError(f"ndim must be in [0, {_MOST_AXES}], the tensor has {self.ndim}")
+        at, _, entries = getattr(self, "_axes", (0, 0, 0))
+        if self.ndim > entries and ctypes.addressof(self.shape.contents) == at:
+            raise ValueError(f"ndim is {self.ndim}, but the shape has room for {entries}: set shape to a longer array")
         return tuple(self.shape[: self.ndim])
 
     @classmethod
@@ -424,6 +428,14 @@ def _lay_out(tensor: DLTensor, shape: Sequence[int], strides: Sequence[int] | No
     """Point a descriptor at shape and strides of its own, which ctypes keeps alive with the fields."""
     tensor.shape = (ctypes.c_int64 * len(shape))(*shape)
     tensor.strides = None if strides is None else (ctypes.c_int64 * len(strides))(*strides)
+    measure(tensor, len(shape) if strides is None else min(len(shape), len(strides)))
+
+
+def measure(tensor: DLTensor, entries: int) -> None:
+    """Note how many entries the arrays for shape and strides have, as long as these are the ones."""
+    pointers = (tensor.shape, tensor.strides)
+    shape, strides = (ctypes.addressof(pointer.contents) if pointer else 0 for pointer in pointers)
+    tensor._axes = shape, strides, entries
 
 
 def row_bytes(dtype: DLDataType) -> int:

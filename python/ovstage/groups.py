@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ovstage import leak
 from ovstage._load import native
-from ovstage.dlpack import DLTensor, dtype_name, extension_dtype, row_bytes
+from ovstage.dlpack import DLTensor, dtype_name, extension_dtype, measure, row_bytes
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.layout import MapGroupStruct, ReadGroupStruct
@@ -77,6 +77,7 @@ class _Group(native.Group):
         tensor._owner = self._hold(index)
         tensor._readonly = self._readonly
         tensor._extent = math.prod(tensor.shape_tuple) * row_bytes(tensor.dtype)
+        measure(tensor, tensor.ndim)
         return tensor
 
     def array(self, index: int, shaped: bool = False) -> npt.NDArray[Any]:

@@ -244,6 +244,34 @@ def test_descriptor_with_axes_that_are_not_there(sealed, ndim):
     refused(write(sealed, tensor), ErrorCode.INVALID_ARGUMENT, "ndim", ndim)
 
 
+@pytest.mark.parametrize("ndim", [2, 7, 32])
+def test_axes_raised_beyond_the_arrays_of_a_descriptor(sealed, ndim):
+    tensor = make_dltensor(np.float32([8, 9]))
+    export = ManagedDLTensor(tensor, manager_ctx=None)
+    tensor.ndim = ndim
+    with pytest.raises(
+        ValueError, match=f"^tensors has ndim {ndim}, but its arrays for shape and strides have room for 1"
+    ):
+        write(sealed, tensor)
+    with pytest.raises(BufferError, match=f"^dl_tensor has ndim {ndim}, but its arrays"):
+        export.__dlpack__()
+    with pytest.raises(ValueError, match=f"^ndim is {ndim}, but the shape has room for 1"):
+        _ = tensor.shape_tuple
+    tensor.shape = (ctypes.c_int64 * ndim)(2, *[1] * (ndim - 1))  # a longer array makes it a tensor again
+    assert tensor.shape_tuple == (2, *[1] * (ndim - 1))
+    assert np.from_dlpack(export).shape == tensor.shape_tuple
+
+
+def test_axes_raised_on_a_descriptor_of_a_group(sealed):
+    with sealed.group("mass", 5) as group:
+        tensor = group.tensor(0)
+    tensor.ndim = 2
+    with pytest.raises(ValueError, match="has room for 1"):
+        _ = tensor.shape_tuple
+    with pytest.raises(ValueError, match="^tensors has ndim 2"):
+        write(sealed, tensor)
+
+
 def test_descriptor_within_its_memory(table):
     tensor = make_dltensor(np.float32([1, 2, 3, 4]))
     tensor.shape, tensor.strides, tensor.byte_offset = axes(2), axes(-2), 12
