@@ -250,7 +250,7 @@ def test_axes_raised_beyond_the_arrays_of_a_descriptor(sealed, ndim):
     export = ManagedDLTensor(tensor, manager_ctx=None)
     tensor.ndim = ndim
     with pytest.raises(
-        ValueError, match=f"^tensors has ndim {ndim}, but its arrays for shape and strides have room for 1"
+        ValueError, match=f"^tensors has ndim {ndim}, but its arrays .* have room for 1;"
     ):
         write(sealed, tensor)
     with pytest.raises(BufferError, match=f"^dl_tensor has ndim {ndim}, but its arrays"):
@@ -268,7 +268,7 @@ def test_axes_raised_on_a_descriptor_of_a_group(sealed):
     tensor.ndim = 2
     with pytest.raises(ValueError, match="has room for 1"):
         _ = tensor.shape_tuple
-    with pytest.raises(ValueError, match="^tensors has ndim 2"):
+    with pytest.raises(ValueError, match=r"^tensors has ndim 2,"):
         write(sealed, tensor)
 
 
