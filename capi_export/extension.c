@@ -418,6 +418,8 @@ static bool log_next(ovstage_log_callback_t callback, void* user_data, ovstage_l
   return !ov_forked && ov_log_next(callback, user_data, severity, timestamp, message);
 }
 
+/* ---- Operations that fail, reads that bring nothing ------------------------------------------------------------- */
+
 static ovstage_api_status_t op_status(ovstage_instance_t* instance, ovstage_op_id_t op) {
   const char* symbol = "op_status";
   ovstage_api_status_t status = ov_enter_instance(instance, symbol);
@@ -444,6 +446,8 @@ static size_t read_missing(ovstage_instance_t* instance, ovstage_read_handle_t r
   ov_leave(instance->context, symbol, OVSTAGE_OK);
   return length;
 }
+
+/* ---- Debugging --------------------------------------------------------------------------------------------------- */
 
 static ovstage_api_status_t guard_reads(ovstage_instance_t* instance) {
   const char* symbol = "guard_reads";

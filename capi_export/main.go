@@ -7,11 +7,11 @@
 //
 //	include/          the public headers: what is promised
 //	ring.h            what the C files and the Go files share
-//	vtable.c          the slots of a stage         -> query.go write.go read.go map.go ops.go
+//	vtable.c          the slots of a stage         -> query.go write.go read.go map.go ops.go, names.go for attributes
 //	dictionary.c      the slots of the dictionary  -> dictionary.go
 //	process.c         initialise, create, destroy  -> instance.go
 //	scene.c           what prims are to each other -> scene.go
-//	extension.c       the table "ovstage.go.v1"    -> map.go counters.go
+//	extension.c       the table "ovstage.go.v1"    -> the same, publish.go attributes.go counters.go
 //	inputs.c          what callers hand in, copied before it is judged
 //	call.c gate.c     how each call begins and ends; how a destroy waits for the calls inside
 //	ops.c             waiting for operations without Go
@@ -19,7 +19,8 @@
 //	managed.c         tensors that a write brings along, and their deleters
 //	export.c          DLPack exports and their deleters
 //	unasked.c         operations that failed, and nobody asked
-//	log.c             the thread that delivers log messages
+//	log.c             the thread that delivers log messages; log_rules.h says which pass
+//	note.c            what the file says of itself to whoever does not load it
 //	absent.c          what is not built yet, each with its refusal
 //
 // # Adding a function

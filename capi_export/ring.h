@@ -8,9 +8,10 @@
  * Ownership   A context lives while it is referenced: by its creator until ovstage_destroy_instance, by whoever
  *             retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the
  *             destroy.
- * Lock order  process lock (process.c), then whatever Go takes. The locks of gate.c, log.c and unasked.c are leaves. None is held
- *             while foreign code runs: the deleter of a tensor that a column has taken over is due where the column lets
- *             go of it, and runs when the call that did so, or another one that ends earlier, has let go of everything.
+ * Lock order  process lock (process.c), then whatever Go takes. The locks of gate.c, log.c and unasked.c are leaves. None
+ *             is held while foreign code runs: the deleter of a tensor that a column has taken over is due where the
+ *             column lets go of it, and runs when the call that did so, or another one that ends earlier, has let go of
+ *             everything.
  */
 #ifndef OV_RING_H
 #define OV_RING_H

@@ -1,5 +1,7 @@
 package column
 
+import "ovstage/gocore/memory"
+
 // Spent reports whether no state, sealed, kept or to come, shows a row of the column. Its log of changes may still tell of
 // deletes.
 func (c *Column) Spent() bool {
@@ -9,15 +11,13 @@ func (c *Column) Spent() bool {
 // Shed gives the buffers of a spent column back. It may be written to again.
 func (c *Column) Shed() {
 	c.sealed.release()
-	c.sealed.block, c.sealed.arena = none.block, none.arena
+	c.sealed.block, c.sealed.arena = memory.Block{}, Arena{}
 	for _, b := range c.retired {
 		b.forget()
 		b.block.Release()
 	}
 	c.retired = nil
 }
-
-var none state
 
 // KeepsHistory reports whether earlier sealed states are kept.
 func (c *Column) KeepsHistory() bool { return len(c.history) > 0 }

@@ -8,8 +8,9 @@
 //
 // A scene has millions of paths, so nothing here is a Go object per path: tokens and nodes are records in pointer-free
 // segments, the hash tables hold integers, and all of it, with the bytes of tokens, lies in C memory. The garbage collector
-// finds nothing to trace, missing memory is an error of the call, and token text can be handed across the C ABI as it is: it is NUL terminated and never moves. Nothing
-// is ever removed before Close, but for names that a refused call was the first to use (Try).
+// finds nothing to trace, missing memory is an error of the call, and token text can be handed across the C ABI as it is: it
+// is NUL terminated and never moves. Nothing is ever removed before Close, but for names that a refused call was the first
+// to use (Try).
 //
 // # Concurrency
 //

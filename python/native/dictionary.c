@@ -20,8 +20,8 @@ static path_dictionary_instance_t* open_dictionary(Stage* self, const char* meth
   return NULL;
 }
 
-static PyObject* handle_or_raise(path_dictionary_instance_t* dictionary, ovx_api_result_t result, uint64_t handle) {
-  return result.status == OVX_API_SUCCESS ? PyLong_FromUnsignedLongLong(handle)
+static PyObject* number_or_raise(path_dictionary_instance_t* dictionary, ovx_api_result_t result, uint64_t number) {
+  return result.status == OVX_API_SUCCESS ? PyLong_FromUnsignedLongLong(number)
                                           : raise_dictionary_error(dictionary, result.error, NULL);
 }
 
@@ -374,8 +374,6 @@ PyObject* stage_list_from_paths(PyObject* object, PyObject* const* args, Py_ssiz
     ovx_api_result_t result;
     WITHOUT_GIL(result = path_dictionary_create_path_list_from_paths(dictionary, given.data, given.count, &handle));
     answer = list_or_raise((Stage*)object, dictionary, result, handle, owner, args);
-  } else if (dictionary && !PyErr_Occurred()) {
-    PyErr_BadArgument();
   }
   words_close(&given);
   return answer;
@@ -392,8 +390,6 @@ PyObject* stage_list_from_strings(PyObject* object, PyObject* const* args, Py_ss
     ovx_api_result_t result;
     WITHOUT_GIL(result = path_dictionary_create_path_list_from_strings(dictionary, given.data, given.count, &handle));
     answer = list_or_raise((Stage*)object, dictionary, result, handle, owner, args);
-  } else if (dictionary && !PyErr_Occurred()) {
-    PyErr_BadArgument();
   }
   texts_close(&given);
   return answer;
@@ -450,7 +446,7 @@ PyObject* stage_list_count(PyObject* object, PyObject* path_list) {
   size_t count = 0;
   ovx_api_result_t result;
   WITHOUT_GIL(result = path_dictionary_get_num_paths_from_path_list(dictionary, handle, &count));
-  return handle_or_raise(dictionary, result, count);
+  return number_or_raise(dictionary, result, count);
 }
 
 /* All paths of a list, malloc'd; NULL with a successful result: out of memory. */

@@ -19,14 +19,15 @@
  *   handle.c      Handle: what a stage hands out                library.c     libovstage.so, opened by the first stage
  *   words.c       lists of numbers and truth values
  *
- * Order       A method converts its arguments first, then asks for state: a conversion may run anybody's code (__index__,
- * __bool__, __iter__, __dlpack__), which may release the very object. From there to the call no Python code runs.
- *
+ * Order       A method converts its arguments first, then asks for state: a conversion may run anybody's code
+ *             (__index__, __bool__, __iter__, __dlpack__), which may release the very object. From there to the call no
+ *             Python code runs.
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
- * of references, exports, a look at an operation that is done. References  A Python reference is dropped with the GIL
- * only. A deleter may run without it: it parks what it holds (park.c). fork        A forked child may not call the
- * engine. The library refuses there and its releases do nothing; what is answered here without it asks `native.forked`
- * first.
+ *             of references, exports, a look at an operation that is done.
+ * References  A Python reference is dropped with the GIL only. A deleter may run without it: it parks what it holds
+ *             (park.c).
+ * fork        A forked child may not call the engine. The library refuses there and its releases do nothing; what is
+ *             answered here without it asks `native.forked` first.
  *
  * One copy of this state per process, on purpose: the engine is one per process too. Other interpreters are refused.
  */

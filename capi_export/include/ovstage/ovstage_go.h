@@ -118,8 +118,6 @@ typedef struct {
   ovstage_ordinal_t write_floor; /* of the attribute */
 } ovstage_go_attribute_t;
 
-/* What is alive and what was done. 120 bytes. Each "live" number is 0 once everything was given back. */
-
 /* What is alive and what was done. 128 bytes. Each "live" number is 0 once everything was given back. */
 typedef struct {
   uint32_t struct_size; /* set it to sizeof(ovstage_go_counters_t) before the call: no more is written */
