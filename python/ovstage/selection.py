@@ -9,8 +9,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
+from ovstage.cache import drop_oldest
 from ovstage.dictionary import PathList, minted
 from ovstage.errors import OvstageError
 from ovstage.handles import Query
@@ -79,7 +80,7 @@ class Selections:
         found = self._of_content(stage, content)
         if type(paths) is list or type(paths) is tuple:
             self._recent[id(paths)] = paths if type(paths) is tuple else list(content), found
-            _shorten(self._recent, MOST_RECENT)
+            drop_oldest(self._recent, MOST_RECENT)
         return found
 
     def _of_content(self, stage: Stage, paths: tuple[str, ...]) -> Implicit:
@@ -91,19 +92,11 @@ class Selections:
             with minted(stage, stage._list_from_strings, paths, implicit=True) as path_list:
                 found = Implicit(stage, path_list)  # the query keeps the list
             self._known[paths] = found
-            _shorten(self._known, MOST_LISTS)
-            while len(self._known) > 1 and sum(map(len, list(self._known))) > MOST_PATHS:
-                _shorten(self._known, len(self._known) - 1)
+            drop_oldest(self._known, MOST_LISTS, MOST_PATHS)
         return found
 
 
 _NEVER: tuple[None, None] = (None, None)
-
-
-def _shorten(known: dict[Any, Any], most: int) -> None:
-    """Drop the oldest entries. A call that uses one of them holds it until it is done."""
-    for oldest in list(known)[: len(known) - most]:
-        known.pop(oldest, None)
 
 
 def select(stage: Stage, prims: Prims) -> Query | Implicit | int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ovstage.cache import drop_oldest
 from ovstage.columns import Column, every, some
 from ovstage.columns import column as gathered
 from ovstage.dlpack import element_name
@@ -81,17 +82,6 @@ class Lists:
             self._by_handle[handle] = found
             drop_oldest(self._by_handle, self.MOST)
         return found
-
-
-def drop_oldest(kept: dict[Any, Any], most: int, most_length: int | None = None) -> None:
-    """Drop the first entries of what is kept until there are few enough, of keys short enough; the last one stays."""
-    keys = list(kept)
-    length = sum(map(len, keys)) if most_length is not None else 0
-    for at, key in enumerate(keys[:-1]):
-        if len(keys) - at <= most and (most_length is None or length <= most_length):
-            return
-        length -= len(key) if most_length is not None else 0
-        kept.pop(key, None)
 
 
 @dataclass(frozen=True)

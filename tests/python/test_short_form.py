@@ -121,10 +121,10 @@ def test_the_same_paths_make_one_query(written):
     assert written.counters()["live_queries"] == before
 
 
-def test_what_is_kept_is_bounded(written):
+def test_as_many_lists_are_kept_as_is_said_and_no_more(written):
     for at in range(3 * selection.MOST_LISTS):
         written.read([f"/World/P{at}"], ["mass"])
-    assert written.counters()["live_queries"] <= selection.MOST_LISTS + selection.MOST_RECENT
+    assert written.counters()["live_queries"] == selection.MOST_LISTS
 
 
 def test_long_lists_drive_out_the_others(stage, monkeypatch):
