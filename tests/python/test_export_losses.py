@@ -187,6 +187,20 @@ def Xform "World"
 """
 
 
+def test_asset_paths_of_metadata_that_lead_nowhere_are_named(tmp_path: Path) -> None:
+    text = '#usda 1.0\ndef "A" (\n customData = {\n  asset[] a = [@./no.png@]\n  asset b = @/no.png@\n }\n)\n{\n}\n'
+    asked = population.Selector(
+        population.PrimPredicate.all(), population.PropertyPredicate.all(), prim_metadata_paths=["customData"]
+    )
+    with ovstage.Stage("losses") as stage:
+        population.open_usd_from_string_with_desc(stage, text, 1, float("nan"), population.Desc(selectors=[asked]))
+        stage.advance_write_floor(1).wait()
+        rules = [{"source_metadata_name": f"customData:{key}"} for key in "ab"]
+        report = population.export_to_usd_file(stage, tmp_path / "out.usda", 1, metadata_rules=rules)
+        assert report["metadata_exported"] == 2
+        assert named(report.warnings) == {("/A", "usd-metadata:customData:a")}
+
+
 @pytest.mark.parametrize("root", ["/World", "/World/Props"])
 def test_a_written_subtree_can_be_referenced(tmp_path: Path, root: str) -> None:
     file = tmp_path / "out.usda"
@@ -235,6 +249,49 @@ def test_prims_without_a_type_keep_transforms_and_attributes(stage: ovstage.Stag
 
 
 # --- what is named ---
+
+
+def test_prims_without_a_type_keep_edges_and_the_order_of_operations(tmp_path: Path) -> None:
+    stage = opened(
+        """#usda 1.0
+def "U"
+{
+    double a = 3
+    double a.connect = </U.b>
+    double b.connect = </U.a>
+    rel r = </V>
+    double3 xformOp:translate = (1, 2, 3)
+    uniform token[] xformOpOrder = ["xformOp:translate"]
+}
+def "V"
+{
+}
+"""
+    )
+    file = tmp_path / "out.usda"
+    report = population.export_typed_hierarchy_to_usd_file(stage, file, "/", 1)
+    assert (report.skipped, report["attributes_unsupported"]) == ([], 0)
+    scene = Usd.Stage.Open(str(file))
+    prim = scene.GetPrimAtPath("/U")
+    assert prim.GetRelationship("r").GetTargets() == ["/V"]
+    assert prim.GetAttribute("a").GetConnections() == ["/U.b"]
+    assert prim.GetAttribute("b").GetConnections() == ["/U.a"]
+    assert list(prim.GetAttribute("xformOpOrder").Get()) == ["xformOp:translate"]
+
+
+def test_connections_that_are_not_written_are_named(tmp_path: Path) -> None:
+    stage = opened('#usda 1.0\ndef Cube "C"\n{\n    double lab:x = 1\n    double lab:x.connect = </C.size>\n}\n')
+    out = tmp_path / "out.usda"
+    report = population.export_typed_hierarchy_to_usd_file(stage, out, "/", 1)
+    assert named(report.skipped) == {("/C", "lab:x"), ("/C", "lab:x.connect")}
+
+    report = population.export_to_usd_file(stage, out, 1, attribute_rules=["omni:xform", EVERYTHING])
+    assert named(report.skipped) == {("/C", "lab:x.connect")}
+
+    connections = {"source_property_name": "lab:x", "property_kind": 2}
+    rules = ["omni:xform", EVERYTHING]
+    report = population.export_to_usd_file(stage, out, 1, attribute_rules=rules, property_rules=[connections])
+    assert report.skipped == []
 
 
 def test_a_relationship_under_a_pattern_is_named_unless_another_rule_writes_it(tmp_path: Path) -> None:

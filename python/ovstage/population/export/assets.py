@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["anchored", "loose"]
+from pxr import Sdf  # type: ignore # usd-core has no stubs
+
+__all__ = ["LOOSE", "anchored", "leads_astray"]
+
+LOOSE = "a relative path that leads to no file from here; the stage knows none for it"
 
 _ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 
@@ -22,6 +26,15 @@ def anchored(authored: str, resolved: str, folder: str) -> str:
     return authored if same else resolved
 
 
-def loose(written: str) -> bool:
-    """Whether a path that was written depends on the place of its layer."""
-    return bool(written) and not _ABSOLUTE.match(written)
+def leads_astray(value: object, folder: str) -> bool:
+    """Whether one of the asset paths in a value that was written leads to no file from ``folder``."""
+    if isinstance(value, Sdf.AssetPath):
+        paths = [value.path]
+    else:
+        paths = [each.path for each in value] if isinstance(value, Sdf.AssetPathArray) else []
+    return any(_is_loose(path) and not (folder and os.path.exists(os.path.join(folder, path))) for path in paths)
+
+
+def _is_loose(path: str) -> bool:
+    """Whether a path depends on the place of its layer."""
+    return bool(path) and not _ABSOLUTE.match(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -11,7 +10,7 @@ from pxr import Sdf  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode
-from ovstage.population.export.assets import loose
+from ovstage.population.export.assets import LOOSE, leads_astray
 from ovstage.population.export.draft import Draft, failure
 from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import (
@@ -21,7 +20,7 @@ from ovstage.population.export.rules import (
     NameMatch,
     RuleFlag,
 )
-from ovstage.population.export.selection import definition, leaves_open
+from ovstage.population.export.selection import definition, is_bare, leaves_open
 from ovstage.population.export.transforms import RESETS, XFORM, author_transforms, passed_over, with_transform
 from ovstage.population.export.types import inferred, usd_values
 
@@ -31,7 +30,6 @@ _DERIVED = "omni:fabric:"
 _METADATA = "usd-metadata:"
 _CONNECT = ".connect"
 _EDGES = (AttributeSemantic.RELATIONSHIP_PATH_ID, AttributeSemantic.CONNECTION_PATH_ID)
-_LOOSE = "a relative path that leads to no file from here; the stage knows none for it"
 _UNDECLARED = "no type or schema of the prim declares it: name its namespace, or it with an attribute rule"
 
 
@@ -40,6 +38,8 @@ def author_attributes(draft: Draft) -> None:
     for rule in sorted(draft.options.attribute_rules, key=_rank):
         names = _named(draft, rule)
         written = sum(_column(draft, rows, rule) for name in names for rows in draft.selected.rows(name))
+        if rule.source_attribute_name_match == NameMatch.GLOB:
+            _pass_over_connections(draft, rule)
         if XFORM not in names and fnmatchcase(XFORM, rule.source_attribute_name):
             passed_over(draft, rule)
         if rule.has(RuleFlag.REQUIRED) and not written:
@@ -76,6 +76,19 @@ def _named(draft: Draft, rule: AttributeRule) -> list[str]:
     return [pattern]
 
 
+def _pass_over_connections(draft: Draft, rule: AttributeRule) -> None:
+    """Name the connections of the attributes that a pattern means, which it does not write."""
+    for name in draft.selected.names:
+        source = name.removesuffix(_CONNECT)
+        if source == name or not fnmatchcase(source, rule.source_attribute_name):
+            continue
+        if draft.wanted_property(source, False):
+            for rows in draft.selected.rows(name):
+                prims = [draft.prims[row] for row in rows.prims if row in draft.prims]
+                paths = [prim.path for prim in prims if rule.means(prim)]
+                draft.report.leave_out(name, paths, "a pattern does not mean connections: name it with a property rule")
+
+
 def _column(draft: Draft, rows: Rows, rule: AttributeRule) -> int:
     """Write the values of a column for the prims that a rule means; returns how many."""
     if not draft.wanted_property(rows.name, False):
@@ -103,10 +116,13 @@ def _declared_attributes(draft: Draft) -> None:
         author_transforms(draft, rows, with_transform(draft, places), identities=False)
     silent = AttributeRule(flags=RuleFlag.INFER_CUSTOM_TYPE)  # for names that a type leaves open
     spelled_out = {path for path, name in draft.written if name.startswith("xformOp:")}
+    spelled_out |= {prim.path for prim in draft.prims.values() if is_bare(prim)}  # below
     for name in list(draft.selected.names):
         if _reserved(name) or not draft.wanted_property(name, False):
             continue
         for rows in draft.selected.rows(name):
+            if rows.semantic in _EDGES:
+                continue  # edges name them
             declared: list[tuple[int, Prim]] = []
             others: list[tuple[int, Prim]] = []
             for at, row in enumerate(rows.prims):
@@ -120,8 +136,7 @@ def _declared_attributes(draft: Draft) -> None:
                 elif not name.startswith("xformOp:"):  # those of omni:xform say the same
                     others.append((at, prim))
             _values(draft, rows, declared, silent, name)
-            if rows.semantic not in _EDGES:
-                _left_out(draft, rows, others, _UNDECLARED)
+            _left_out(draft, rows, others, _UNDECLARED)
 
 
 def _values(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], rule: AttributeRule, name: str) -> int:
@@ -151,8 +166,8 @@ def _values(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], rule: Attr
                 _write(draft, prim, target, kind, values[at])
         written += len(group) - len(unreadable)
         if kind.scalarType == Sdf.ValueTypeNames.Asset:
-            astray = [prim.path for at, prim in group if _is_loose(values[at], rows.is_array, draft.folder)]
-            draft.report.warn(name, astray, _LOOSE)
+            astray = [prim.path for at, prim in group if leads_astray(values[at], draft.folder)]
+            draft.report.warn(name, astray, LOOSE)
     draft.report["attributes_exported"] += written
     draft.report["prims_exported"] += written
     return written
@@ -211,12 +226,6 @@ def _left_out(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], reason: 
     draft.report.leave_out(rows.name, [prim.path for _, prim in places], reason)
 
 
-def _is_loose(value: Any, is_array: bool, folder: str) -> bool:
-    """Whether an asset path that was written leads to no file from there."""
-    paths = [each.path for each in (value if is_array else [value])]
-    return any(loose(path) and not (folder and os.path.exists(os.path.join(folder, path))) for path in paths)
-
-
 # --- which columns, which prims ---
 
 
@@ -233,7 +242,7 @@ def _reserved(name: str) -> bool:
 def _declares(prim: Prim, name: str) -> bool:
     """Whether a typed export writes an attribute: one that the prim's type and schemas declare or leave open, and all
     of a prim without a type."""
-    if not prim.usd_type and not prim.schemas:
+    if is_bare(prim):
         return True
     declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
     return bool(declared) or leaves_open(prim.usd_type, name)

@@ -13,7 +13,7 @@ from ovstage.population.export.draft import Draft, failure
 from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import ExportProjection, PropertyKind, PropertyRule, RuleFlag
 from ovstage.population.export.schemas import apply
-from ovstage.population.export.selection import definition, leaves_open
+from ovstage.population.export.selection import definition, is_bare, leaves_open
 
 __all__ = ["author_edges"]
 
@@ -85,7 +85,9 @@ def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
 
 def _declares_relationship(draft: Draft, prim: Prim, name: str) -> bool:
     declared = definition(prim.usd_type, prim.schemas).GetRelationshipDefinition(name)
-    if not declared:  # the schema of bindings leaves its names open
+    if is_bare(prim):
+        declared = Sdf.Path.IsValidNamespacedIdentifier(name)
+    elif not declared:  # the schema of bindings leaves its names open
         declared = "MaterialBindingAPI" in prim.schemas and (name == _BINDING or name.startswith(f"{_BINDING}:"))
     return bool(declared) and (prim.path, name) not in draft.written
 
@@ -170,21 +172,25 @@ def _links(draft: Draft, column: str) -> list[_Link]:
     for rows in draft.selected.rows(column):
         if rows.semantic != AttributeSemantic.CONNECTION_PATH_ID or not rows.is_array:
             continue
-        places = [
-            (at, draft.prims[row])
-            for at, row in enumerate(rows.prims)
-            if _connectable(draft, draft.prims.get(row), name)
-        ]
+        places, others = [], []
+        for at, row in enumerate(rows.prims):
+            prim = draft.prims.get(row)
+            if prim is None or (prim.path, column) in draft.written:
+                continue
+            if _connectable(draft, prim, name):
+                places.append((at, prim))
+            else:
+                others.append(prim.path)
+        draft.report.leave_out(column, others, _UNDECLARED)
         targets = _targets(draft, rows, True) if places else []
         found += [_Link(prim, name, targets[at]) for at, prim in places]
     return found
 
 
-def _connectable(draft: Draft, prim: Prim | None, name: str) -> bool:
-    if prim is None or (prim.path, name + _CONNECT) in draft.written:
-        return False
+def _connectable(draft: Draft, prim: Prim, name: str) -> bool:
     declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
-    return bool(declared) or leaves_open(prim.usd_type, name) or (prim.path, name) in draft.written
+    open_to_all = is_bare(prim) or leaves_open(prim.usd_type, name)
+    return bool(declared) or open_to_all or (prim.path, name) in draft.written
 
 
 def _types(draft: Draft, links: list[_Link]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 from pxr import Sdf, Tf  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.export.assets import LOOSE, leads_astray
 from ovstage.population.export.draft import Draft, placed
 from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import ExportProjection, MetadataKind, MetadataRule, RuleFlag
@@ -40,6 +41,8 @@ def author_metadata(draft: Draft) -> None:
                 value = None if values is None else values[at]
                 if value is not None and _author(spec, layer, rule.metadata_kind, name, value):
                     written += 1
+                    if leads_astray(value, draft.folder):
+                        report.warn(rows.name, [prim.path], LOOSE)
                 else:
                     report.leave_out(rows.name, [prim.path], f"USD takes no such value as {name!r}")
         report["metadata_examined"] += examined

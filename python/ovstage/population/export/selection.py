@@ -14,7 +14,7 @@ from ovstage.errors import ErrorCode, OvstageError
 if TYPE_CHECKING:
     from ovstage.population.export.holdings import Prim
 
-__all__ = ["definition", "is_schema", "is_type", "leaves_open", "prim_test", "property_test"]
+__all__ = ["definition", "is_bare", "is_schema", "is_type", "leaves_open", "prim_test", "property_test"]
 
 _PATH = re.compile(r"/|(/[^/]+)+")  # more than USD takes: a stage may have such prims, and an export leave them out
 _INSTANCE = re.escape("__INSTANCE_NAME__")
@@ -97,6 +97,11 @@ def leaves_open(type_name: str, name: str) -> bool:
         return False
     nodes = map(Usd.SchemaRegistry.GetTypeFromSchemaTypeName, ("Shader", "NodeGraph"))
     return any(_is_a(type_name, node) for node in nodes)
+
+
+def is_bare(prim: Prim) -> bool:
+    """Whether a prim has neither type nor schemas: nothing declares what it has, so a typed export writes all of it."""
+    return not prim.usd_type and not prim.schemas
 
 
 def is_type(name: str) -> bool:
