@@ -190,7 +190,8 @@ func (s *Stage) named(p *part, plan *query.Plan, ordinal uint64) Group {
 	schema := p.column.Schema()
 	return Group{
 		Attribute: p.attribute.name, Ordinal: ordinal, Array: schema.Array, Semantic: schema.Semantic, DType: schema.DType,
-		Type: pathdict.Token(schema.Type.Token), List: p.query.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), PrimMap: plan.Positions.Retain(),
+		Type: pathdict.Token(schema.Type.Token),
+		List: p.query.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), PrimMap: plan.Positions.Retain(),
 		Floor: p.floor, Generation: p.generation,
 	}
 }

@@ -119,7 +119,9 @@ func (a *attribute) takes(c *bound, prims *pathdict.List, schema column.Schema) 
 		rows, err := c.rowsOf(prims)
 		return rows.Len() == prims.Len() && !slices.Contains(c.Alive(rows, latest), false), err
 	case isText(schema.Type) && have.Type == column.Type{}:
-		twin := slices.ContainsFunc(a.columns, func(o *bound) bool { return o != c && o.Schema().Type == schema.Type && accepts(o.Schema(), schema) })
+		twin := slices.ContainsFunc(a.columns, func(o *bound) bool {
+			return o != c && o.Schema().Type == schema.Type && accepts(o.Schema(), schema)
+		})
 		return !twin && c.within(prims), nil
 	}
 	return true, nil

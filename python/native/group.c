@@ -355,8 +355,9 @@ static PyObject* group_dlpack(PyObject* object, PyObject* const* args, Py_ssize_
   bool said = slots[1] && slots[1] != Py_None;
   int readonly = said ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
   int private = slots[3] ? PyObject_IsTrue(slots[3]) : 0;
+  if (readonly < 0 || private < 0 || (private && !may_be_private(self, said && readonly))) return NULL;
   PyObject* axes = NULL;
-  if (readonly < 0 || private < 0 || (private && !may_be_private(self, said && readonly)) || (slots[2] && slots[2] != Py_None && !(axes = axes_of(slots[2])))) return NULL;
+  if (slots[2] && slots[2] != Py_None && !(axes = axes_of(slots[2]))) return NULL;
   const DLTensor* tensor = tensor_at(self, slots[0], "dlpack");
   keep held;
   PyObject* made = NULL;

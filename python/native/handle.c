@@ -32,8 +32,9 @@ static bool drop_ordinal_query(Stage* stage, uint64_t number) {
   return drop(stage, number, ovstage_release_ordinal_query);
 }
 
-handle_class query_class = {"Query", drop_query, NULL}, part_class = {"Part", drop_query, NULL}, read_class = {"Read", drop_read, NULL},
-             map_class = {"Map", drop_map, NULL}, hierarchy_class = {"Hierarchy", drop_hierarchy, NULL},
+handle_class query_class = {"Query", drop_query, NULL}, part_class = {"Part", drop_query, NULL},
+             read_class = {"Read", drop_read, NULL}, map_class = {"Map", drop_map, NULL},
+             hierarchy_class = {"Hierarchy", drop_hierarchy, NULL},
              ordinal_query_class = {"OrdinalQuery", drop_ordinal_query, NULL};
 
 static PyTypeObject* type_of(handle_class* class) {

@@ -31,7 +31,8 @@ PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_
   uint64_t list, ordinal, handle = 0;
   int32_t relation;
   if (!check_argument_count("_get_hierarchy", nargs, 3, 3) || !guard_path_list(args[0], &list) ||
-      !guard_uint64(args[1], "ordinal", &ordinal) || !guard_open_member(args[2], "relation", "HierarchyRelation", &relation)) {
+      !guard_uint64(args[1], "ordinal", &ordinal) ||
+      !guard_open_member(args[2], "relation", "HierarchyRelation", &relation)) {
     return NULL;
   }
   PyObject* made = handle_reserve(&hierarchy_class);
@@ -108,7 +109,8 @@ PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ss
   uint64_t from, to;
   int32_t model;
   if (!check_argument_count("_compute_hierarchy", nargs, 3, 3) || !guard_uint64(args[0], "input_ordinal", &from) ||
-      !guard_uint64(args[1], "output_ordinal", &to) || !guard_open_member(args[2], "model", "HierarchyComputationModel", &model) ||
+      !guard_uint64(args[1], "output_ordinal", &to) ||
+      !guard_open_member(args[2], "model", "HierarchyComputationModel", &model) ||
       !stage_begin(self, "compute_hierarchy")) {
     return NULL;
   }
