@@ -457,6 +457,35 @@ static ovstage_api_status_t guard_reads(ovstage_instance_t* instance) {
   return ov_leave(instance->context, symbol, OVSTAGE_OK);
 }
 
+static ovstage_api_status_t try_name(ovstage_instance_t* instance, ovx_string_t name, ovx_token_t* out, bool* tried) {
+  const char* symbol = "try_name";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  ovx_token_t token = 0;
+  bool trial = false;
+  ovx_string_or_token_t own = {.string = name};
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ov_input_name(&in, "name", &own);
+  if (out == NULL || tried == NULL)
+    status = ov_null(out == NULL ? "out" : "tried");
+  else if ((status = ov_inputs_status(&in)) == OVSTAGE_OK)
+    status = ovgoTryName(instance->context, &own.string, &token, &trial);
+  ov_inputs_close(&in);
+  if (status == OVSTAGE_OK) {
+    *out = token;
+    *tried = trial;
+  }
+  return ov_leave(instance->context, symbol, status);
+}
+
+static void end_name(ovstage_instance_t* instance, ovx_token_t token) {
+  const char* symbol = "end_name";
+  if (ov_enter_instance(instance, symbol) != OVSTAGE_OK) return;
+  ovgoEndName(instance->context, token);
+  ov_leave(instance->context, symbol, OVSTAGE_OK);
+}
+
 const ovstage_go_v1_t ov_extension = {
     .struct_size = sizeof(ovstage_go_v1_t),
     .version = 1,
@@ -499,4 +528,6 @@ const ovstage_go_v1_t ov_extension = {
     .export_copy_versioned = export_copy_versioned,
     .export_copy_legacy = export_copy_legacy,
     .guard_reads = guard_reads,
+    .try_name = try_name,
+    .end_name = end_name,
 };

@@ -66,3 +66,31 @@ func (t *trials) attributes(i *instance, argument string, entries []C.ovx_string
 	}
 	return names, nil
 }
+
+// ovgoTryName is try_name of the extension table.
+//
+//export ovgoTryName
+func ovgoTryName(c *C.ovstage_context_t, name *C.ovx_string_t, out *C.ovx_token_t, tried *C.bool) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("try_name", &status)
+	texts, err := stringsOf("Token", name, 1)
+	if err != nil {
+		return fail(refuse(stage.InvalidArgument, "name: %s", err))
+	}
+	token, trial, err := i.dict.Try(texts[0])
+	if err != nil {
+		return fail(refuse(stage.InvalidArgument, "name: %s", err))
+	}
+	*out, *tried = C.ovx_token_t(token), C.bool(trial)
+	return C.OVSTAGE_OK
+}
+
+// ovgoEndName is end_name of the extension table.
+//
+//export ovgoEndName
+func ovgoEndName(c *C.ovstage_context_t, token C.ovx_token_t) {
+	i := of(c)
+	var ignored C.ovstage_api_status_t
+	defer i.guard("end_name", &ignored)
+	i.dict.Withdraw(pathdict.Token(token))
+}

@@ -49,13 +49,61 @@ static PyObject* intern(Stage* self, PyObject* strings, const char* name, const 
   return answer;
 }
 
-bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, uint64_t* out) {
+/* A name that is only asked for: it goes with its capsule. */
+static const char* const trial_name = "ovstage.trial";
+
+typedef struct {
+  ovstage_instance_t* instance; /* retained */
+  uint64_t token;
+} trial;
+
+static void end_trial(PyObject* capsule) {
+  trial* self = PyCapsule_GetPointer(capsule, trial_name);
+  if (!native.forked) {
+    if (self->token) WITHOUT_GIL(native.go->end_name(self->instance, self->token));
+    native.go->instance_release(self->instance);
+  }
+  free(self);
+}
+
+/* 1: found or tried, 0: the name is none, -1: an exception. The capsule is made before there is a trial. */
+static int try_name(Stage* self, ovx_string_t text, PyObject* trials, uint64_t* out) {
+  trial* made = calloc(1, sizeof *made);
+  PyObject* capsule = made ? PyCapsule_New(made, trial_name, NULL) : PyErr_NoMemory();
+  if (!capsule) {
+    free(made);
+    return -1;
+  }
+  native.go->instance_retain(made->instance = self->instance);
+  PyCapsule_SetDestructor(capsule, end_trial);
+  bool tried = false;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = native.go->try_name(self->instance, text, out, &tried));
+  if (tried) made->token = *out;
+  bool good = !tried || PyList_Append(trials, capsule) == 0;
+  Py_DECREF(capsule);
+  return good ? status == OVSTAGE_OK : -1;
+}
+
+bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, PyObject* trials, uint64_t* out) {
   ovx_string_t text;
   path_dictionary_instance_t* dictionary;
   if (!guard_string(name, place, &text) || !(dictionary = open_dictionary(self, method))) return false;
-  ovx_api_result_t result;
+  int tried = trials ? try_name(self, text, trials, out) : 0;
+  if (tried) return tried > 0;
+  ovx_api_result_t result; /* which says in its own words what is no name */
   WITHOUT_GIL(result = path_dictionary_create_tokens_from_strings(dictionary, &text, 1, out));
   return result.status == OVX_API_SUCCESS || raise_dictionary_error(dictionary, result.error, NULL);
+}
+
+PyObject* stage_try_name(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  uint64_t token;
+  const char* place = nargs == 3 ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+  if (!check_argument_count("_try_name", nargs, 3, 3) || !place ||
+      !token_of_name((Stage*)self, args[0], place, "intern_token", args[2], &token)) {
+    return NULL;
+  }
+  return PyLong_FromUnsignedLongLong(token);
 }
 
 PyObject* stage_intern_tokens(PyObject* self, PyObject* strings) {

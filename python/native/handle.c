@@ -11,6 +11,7 @@ typedef struct {
   PyObject* op;               /* an Operation, or NULL: it was open at once */
   uint64_t number;            /* 0: it was refused */
   bool open;
+  PyObject* trials;          /* what keeps the names that it was asked for, or NULL */
   const handle_class* class; /* NULL: nobody knows how it ends */
 } Handle;
 
@@ -82,6 +83,8 @@ PyObject* handle_open(PyObject* reserved, Stage* stage, ovstage_enqueue_result_t
 PyObject* handle_open_now(PyObject* reserved, Stage* stage, uint64_t number) {
   return opened((Handle*)reserved, stage, number, NULL);
 }
+
+void handle_keep_trials(PyObject* handle, PyObject* trials) { ((Handle*)handle)->trials = Py_NewRef(trials); }
 
 PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal) {
   if (handle) operation_named(((Handle*)handle)->op, call, attribute, ordinal);
@@ -219,6 +222,7 @@ static int handle_traverse(PyObject* object, visitproc visit, void* arg) {
 static void handle_dealloc(PyObject* object) {
   Handle* self = (Handle*)object;
   PyObject_GC_UnTrack(object);
+  Py_XDECREF(self->trials);
   Py_XDECREF(self->op);
   Py_XDECREF((PyObject*)self->stage);
   free_object(object);

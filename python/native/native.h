@@ -303,7 +303,9 @@ bool drop_map(Stage* self, uint64_t handle); /* without its commit */
 void map_session_release(map_session* session);
 void end_sessions(Stage* self); /* with the stage */
 
-bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, uint64_t* out);
+/* With a list, a name that is new is on trial: it goes with the list, which is appended what keeps it. NULL: it stays. */
+bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, PyObject* trials, uint64_t* out);
+PyObject* stage_try_name(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_intern_tokens(PyObject* self, PyObject* strings);
 PyObject* stage_token_strings(PyObject* self, PyObject* tokens);
 PyObject* stage_intern_paths(PyObject* self, PyObject* strings);
@@ -382,6 +384,7 @@ extern handle_class query_class, part_class, read_class, map_class, hierarchy_cl
  * when the number has an owner, and the owner ends it.
  */
 PyObject* handle_reserve(handle_class* class);
+void handle_keep_trials(PyObject* reserved, PyObject* trials); /* names that it was asked for go with it */
 PyObject* handle_open(PyObject* reserved, Stage* stage, ovstage_enqueue_result_t answer, uint64_t number);
 PyObject* handle_open_now(PyObject* reserved, Stage* stage, uint64_t number); /* open at once, without an operation */
 
@@ -569,8 +572,9 @@ typedef struct {
   import tensor;  /* all zero: none */
 } words;
 
-/* A list of tokens, or of names, of which the stage makes tokens. `method` is what was called. */
-bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method);
+/* A list of tokens, or of names, of which the stage makes tokens. `method` is what was called, `trials` is as
+ * token_of_name has it. */
+bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method, PyObject* trials);
 
 /* `name` and `entries` begin the messages: "index_map", " entries". */
 bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits);

@@ -113,7 +113,7 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   PyObject *made = NULL, *answer = NULL;
   if (check_argument_count("_query", nargs, 2, 2) &&
       (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
-      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query")) &&
+      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query", NULL)) &&
       (made = handle_reserve(&query_class)) && stage_begin(self, "query")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
@@ -235,8 +235,10 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
   uint64_t query;
   words tokens;
   ovstage_ordinal_range_t range;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[2], &range) ||
-      !tokens_open(&tokens, self, slots[1], "attrs", "read_attributes")) {
+  PyObject* trials = PyList_New(0);
+  if (!trials || !sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[2], &range) ||
+      !tokens_open(&tokens, self, slots[1], "attrs", "read_attributes", trials)) {
+    Py_XDECREF(trials);
     return NULL;
   }
   PyObject *made = NULL, *answer = NULL;
@@ -246,12 +248,14 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
              stage_begin(self, "read_attributes")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
+    if (PyList_Size(trials)) handle_keep_trials(made, trials);
     WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, tokens.data, tokens.count, range, &handle));
     answer = handle_named(handle_open(made, self, result, handle), "read_attributes", NULL, &range.end_ordinal);
     made = NULL;
   }
   Py_XDECREF(made);
   words_close(&tokens);
+  Py_DECREF(trials);
   return answer;
 }
 

@@ -269,7 +269,7 @@ static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* ar
   words tokens = {0};
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "ordinal", &desc.ordinal) ||
       !guard_scope(slots[1], &desc.scope) ||
-      (slots[2] && slots[2] != Py_None && !tokens_open(&tokens, self, slots[2], "attributes", "advance_write_floor"))) {
+      (slots[2] && slots[2] != Py_None && !tokens_open(&tokens, self, slots[2], "attributes", "advance_write_floor", NULL))) {
     return NULL;
   }
   PyObject* answer = NULL;
@@ -584,6 +584,9 @@ static PyMethodDef stage_methods[] = {
 
     {"_intern_tokens", stage_intern_tokens, METH_O,
      "_intern_tokens($self, strings, /)\n--\n\nA token for each string."},
+    {"_try_name", FAST(stage_try_name),
+     "_try_name($self, name, place, trials, /)\n--\n\n"
+     "The token of a name; a new one goes again with the list, which gets what keeps it."},
     {"_token_strings", stage_token_strings, METH_O, "_token_strings($self, tokens, /)\n--\n\nA string for each token."},
     {"_intern_paths", stage_intern_paths, METH_O,
      "_intern_paths($self, strings, /)\n--\n\nA path handle for each string."},

@@ -25,7 +25,8 @@ typedef struct {
   int bits;
   bool truths; /* truth values are welcome */
   Stage* stage; /* where names are welcome, what makes tokens of them ... */
-  const char* method; /* ... and the call that needs it */
+  const char* method; /* ... the call that needs it ... */
+  PyObject* trials;   /* ... and what keeps those that are new; NULL: they stay */
 } request;
 
 typedef enum { BROKEN = -1, NO_ARRAY, OPENED } opening; /* BROKEN: an exception */
@@ -290,7 +291,7 @@ static bool refuse_item(const request* asked, const char* expected, PyObject* it
 static bool token_of(const request* asked, PyObject* name, Py_ssize_t at, uint64_t* out) {
   char place[96];
   PyOS_snprintf(place, sizeof place, "%s[%zd]", asked->name, at);
-  return token_of_name(asked->stage, name, place, asked->method, out);
+  return token_of_name(asked->stage, name, place, asked->method, asked->trials, out);
 }
 
 /* One item of a list. */
@@ -368,8 +369,8 @@ bool words_open(words* out, PyObject* values, const char* name, const char* entr
   return open_numbers(out, &asked);
 }
 
-bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method) {
-  const request asked = {values, name, "", 64, .stage = stage, .method = method};
+bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method, PyObject* trials) {
+  const request asked = {values, name, "", 64, .stage = stage, .method = method, .trials = trials};
   return open_numbers(out, &asked);
 }
 

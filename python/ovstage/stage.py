@@ -350,7 +350,8 @@ class Stage(native.Stage):
 
             velocity = stage.read(["/A", "/B"], ["velocity"])["velocity"].values    # shape (2, 3)
         """
-        asked, tokens = self._tokens(attrs)
+        trials: list[object] = []
+        asked, tokens = self._tokens(attrs, trials)
         chosen = select(self, prims)
         with self._read_whole(chosen, tokens, ordinal) as read:
             read.wait()
@@ -369,8 +370,9 @@ class Stage(native.Stage):
         strings: bool = False,
     ) -> pyarrow.Table:
         """``read`` as a ``pyarrow.Table``: see ``Read.to_arrow``."""
+        trials: list[object] = []
         chosen = select(self, prims)
-        with self._read_whole(chosen, self._tokens(attrs)[1], ordinal) as read:
+        with self._read_whole(chosen, self._tokens(attrs, trials)[1], ordinal) as read:
             read.wait()
             return read.to_arrow(strings=strings)
 
@@ -383,8 +385,9 @@ class Stage(native.Stage):
         strings: bool = False,
     ) -> pandas.DataFrame:
         """``read`` as a ``pandas.DataFrame``: see ``Read.to_pandas``."""
+        trials: list[object] = []
         chosen = select(self, prims)
-        with self._read_whole(chosen, self._tokens(attrs)[1], ordinal) as read:
+        with self._read_whole(chosen, self._tokens(attrs, trials)[1], ordinal) as read:
             read.wait()
             return read.to_pandas(strings=strings)
 
@@ -455,14 +458,15 @@ class Stage(native.Stage):
             ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
         return self.read_attributes(query, tokens, ordinal)
 
-    def _tokens(self, attrs: Sequence[int | str]) -> tuple[Sequence[int | str], list[int]]:
-        """The attributes as given, and the token of each."""
+    def _tokens(self, attrs: Sequence[int | str], trials: list[object]) -> tuple[Sequence[int | str], list[int]]:
+        """The attributes as given, and the token of each. A new name is only asked for: it goes with the list trials,
+        which has to stay until the read is done."""
         asked = guard.entries(attrs, "attrs", "a list of attributes")
-        return asked, [self._token(item, f"attrs[{at}]") for at, item in enumerate(asked)]
+        return asked, [self._token(item, f"attrs[{at}]", trials) for at, item in enumerate(asked)]
 
-    def _token(self, attribute: int | str, name: str) -> int:
+    def _token(self, attribute: int | str, name: str, trials: list[object]) -> int:
         if isinstance(attribute, str):
-            return self._intern_tokens((guard.string(attribute, name),))[0]
+            return self._try_name(guard.string(attribute, name), name, trials)
         return guard.uint64(guard.integer(attribute, name, "an int (a token) or a str (a name)"), name)
 
     def _sealed(self, attributes: Sequence[int]) -> int:

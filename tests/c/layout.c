@@ -825,6 +825,8 @@ AT(ovstage_go_v1_t, read_missing, 288);
 AT(ovstage_go_v1_t, export_copy_versioned, 296);
 AT(ovstage_go_v1_t, export_copy_legacy, 304);
 AT(ovstage_go_v1_t, guard_reads, 312);
+AT(ovstage_go_v1_t, try_name, 320);
+AT(ovstage_go_v1_t, end_name, 328);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -247,6 +248,59 @@ def test_names_that_are_only_asked_for(table):
             assert floor.fetch() == 0
 
     soak(step, interned, warm=400)
+
+
+READS = {
+    "read": lambda t, name: t.stage.read(t.query, ["x", name]),
+    "read of it alone": lambda t, name: t.stage.read(t.query, [name], 1),
+    "read as of the floor": lambda t, name: t.stage.read(t.query, [name]),
+    "read that is refused": lambda t, name: t.stage.read(t.query, [name, 1 << 60]),
+    "get": lambda t, name: t.stage.get("/World/Prim0", name),
+    "read_arrow": lambda t, name: t.stage.read_arrow(t.query, ["x", name]),
+    "read_pandas": lambda t, name: t.stage.read_pandas(t.query, ["x", name]),
+    "read_attributes": lambda t, name: (
+        t.stage.read_attributes(t.query, [name], OrdinalRange.latest(1)).release().wait()
+    ),
+}
+
+
+@pytest.mark.parametrize("call", READS)
+def test_names_that_are_only_read(table, call):
+    """Asking for what nobody wrote does not intern its name."""
+    table.write("x", np.ones(2), 1)
+    table.seal(1)
+
+    def step(k: int) -> None:
+        with contextlib.suppress(KeyError, OvstageError, ModuleNotFoundError):  # tables need packages
+            READS[call](table, f"unknown {k} " + "x" * 2000)
+
+    soak(step, interned, warm=100)
+
+
+def test_a_name_that_was_only_read_is_written_later(table):
+    with pytest.raises(KeyError, match="did you mean"):
+        table.write("later", np.ones(2), 1)
+        table.stage.read(table.query, ["later1"])["later1"]
+    table.write("later1", np.ones(2), 1)
+    table.seal(1)
+    assert table.stage.read(table.query, ["later1"])["later1"].values.tolist() == [1, 1]
+
+
+def test_threads_that_read_and_threads_that_write_the_same_names(make_table):
+    """What was written is found under its name, though others asked for it when nobody knew it."""
+    tables = [make_table([f"/W{i}"]) for i in range(4)]
+    names = [f"shared {k}" for k in range(200)]
+
+    def work(table: object) -> None:
+        for name in names:
+            table.stage.read(table.query, [name, name + " too"], 1)
+            table.write(name, np.ones(1), 1)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, tables))
+    tables[0].seal(1)
+    for table in tables:
+        assert all(table.read(name, 1) == [1] for name in names)
 
 
 def test_a_name_that_was_refused_is_written_later(table):

@@ -428,6 +428,21 @@ typedef struct ovstage_go_v1 {
    * Any thread. Returns OK or INVALID_HANDLE.
    */
   ovstage_api_status_t (*guard_reads)(ovstage_instance_t*);
+
+  /* ---- Names that are asked for ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * The token of a name that is only asked for. create_tokens_from_strings of the dictionary would keep it for ever; with this one a
+   * name that nobody knew goes again with end_name, unless somebody interned it or wrote under it meanwhile. It may be tried several
+   * times at once: it goes with the last. Its token is for reads and floors: a query that is to be refreshed needs one that stays.
+   *
+   *   out    receives the token
+   *   tried  receives whether the caller has to call end_name with it, when nothing uses the token any more
+   *
+   * Any thread. Returns OK, INVALID_HANDLE or INVALID_ARGUMENT.
+   */
+  ovstage_api_status_t (*try_name)(ovstage_instance_t*, ovx_string_t name, ovx_token_t* out, bool* tried);
+  void (*end_name)(ovstage_instance_t*, ovx_token_t token);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
