@@ -93,7 +93,15 @@ class Selections:
                 found = Implicit(stage, path_list)  # the query keeps the list
             self._known[paths] = found
             drop_oldest(self._known, MOST_LISTS, MOST_PATHS)
+            self._forget_recent()
         return found
+
+    def _forget_recent(self) -> None:
+        """A list that is not kept any more is not known by sight either: its object may be gone for long."""
+        kept = set(map(id, list(self._known.values())))
+        for at, (_, query) in list(self._recent.items()):
+            if id(query) not in kept:
+                self._recent.pop(at, None)
 
 
 _NEVER: tuple[None, None] = (None, None)

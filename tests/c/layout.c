@@ -783,7 +783,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 320);
+SIZE(ovstage_go_v1_t, 336);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);

@@ -127,6 +127,15 @@ def test_as_many_lists_are_kept_as_is_said_and_no_more(written):
     assert written.counters()["live_queries"] == selection.MOST_LISTS
 
 
+def test_lists_that_lie_elsewhere_are_not_kept_longer(written):
+    early = [[f"/World/Early{k}"] for k in range(selection.MOST_RECENT)]
+    for paths in early:
+        written.read(paths, ["mass"])
+    for at in range(2 * selection.MOST_LISTS):
+        written.read(iter([f"/World/P{at}"]), ["mass"])
+    assert written.counters()["live_queries"] == selection.MOST_LISTS
+
+
 def test_long_lists_drive_out_the_others(stage, monkeypatch):
     monkeypatch.setattr(selection, "MOST_PATHS", 10)
     monkeypatch.setattr(selection, "MOST_RECENT", 0)
