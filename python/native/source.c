@@ -415,8 +415,9 @@ bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
     PyObject* text = shown(object);
     if (text) {
       PyErr_Format(PyExc_ValueError,
-                   "%s has an unsupported dtype: text is no tensor, got %U; for the bytes of a string pass "
-                   "numpy.frombuffer(text.encode(), dtype=numpy.uint8), for a token PathDictionary.intern_token(text)",
+                   "%s has an unsupported dtype: text is no tensor, got %U; for texts pass a list of them to Stage.write "
+                   "with type_name=\"string\" or \"token\", for the bytes of a string numpy.frombuffer(text.encode(), "
+                   "dtype=numpy.uint8), for a token PathDictionary.intern_token(text)",
                    place_text(at), text);
     }
     Py_XDECREF(text);

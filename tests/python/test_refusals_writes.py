@@ -290,9 +290,9 @@ WRITES: list[Row] = [
     ),
     ("ValueError: tensors must have at least one entry, got an empty list", lambda s: s.put([])),
     (
-        "ValueError: tensors has an unsupported dtype: text is no tensor, got 'text' (str); for the bytes of "
-        "a string pass numpy.frombuffer(text.encode(), dtype=numpy.uint8), for a token "
-        "PathDictionary.intern_token(text)",
+        "ValueError: tensors has an unsupported dtype: text is no tensor, got 'text' (str); for texts pass a list of "
+        'them to Stage.write with type_name="string" or "token", for the bytes of a string '
+        "numpy.frombuffer(text.encode(), dtype=numpy.uint8), for a token PathDictionary.intern_token(text)",
         lambda s: s.put("text"),
     ),
     (
