@@ -27,7 +27,7 @@ def facts(scene: Scene, outcome: Outcome) -> Table:
     table.add_row("columns", f"{report.columns:,}", f"{report.values:,} values")
     table.add_row("bytes", f"{report.bytes:,}", "as loaded")
     for skipped in report.skipped:
-        table.add_row("not represented", f"{skipped.count:,}", f"{skipped.path} {skipped.attribute}: {skipped.reason}")
+        table.add_row("not represented", f"{skipped.count:,}", str(skipped))
     for warning in report.warnings:
         table.add_row("USD warns", "", warning)
     table.add_section()
