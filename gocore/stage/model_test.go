@@ -67,6 +67,11 @@ func TestStageAgainstModel(t *testing.T) {
 			require.Nil(t, p.KeepHistory(5))
 			p.run(150)
 		})
+		t.Run(fmt.Sprint(seed, " with types"), func(t *testing.T) {
+			p := newPlay(t, seed)
+			p.giveTypes()
+			p.run(150)
+		})
 	}
 }
 
@@ -77,6 +82,7 @@ type play struct {
 	pool   []string
 	open   []openMap
 
+	mixed   bool   // the prims' values differ in the names of their types
 	history uint64 // kept ordinals
 	held    []heldGroup
 	value   float32
@@ -98,7 +104,7 @@ func newPlay(t *testing.T, seed uint64) *play {
 func (p *play) run(steps int) {
 	for range steps {
 		switch n := p.random.IntN(100); {
-		case n < 40:
+		case n < 40 || p.mixed && n < 75 && (n < 45 || n >= 50): // maps and publications keep to one type
 			p.writeSome()
 		case n < 45:
 			p.publishSome()
@@ -146,12 +152,36 @@ func (p *play) writeSome() {
 	}
 	paths, ordinal := p.some(), p.ordinal()
 	values := make([]float3, len(paths))
-	for i, path := range paths {
+	for i := range paths {
 		p.value++
 		values[i] = one(p.value)
-		p.model.write(path, ordinal, values[i])
 	}
-	p.write(p.query(paths...), "p", ordinal, values...)
+	if p.accepted(paths, ordinal, payload(float3Type, values)) {
+		for i, path := range paths {
+			p.model.write(path, ordinal, values[i])
+		}
+	}
+}
+
+// giveTypes writes a value to each prim of the pool, of one of two types.
+func (p *play) giveTypes() {
+	p.mixed = true
+	for _, path := range p.pool {
+		p.value++
+		p.typed(path, "p", []string{"float3", "color3f"}[p.random.IntN(2)], 1, one(p.value))
+		p.model.write(path, 1, one(p.value))
+	}
+}
+
+// accepted reports whether a write took place, as all do but those below a delete after which a prim got another type.
+func (p *play) accepted(paths []string, ordinal uint64, values Payload) bool {
+	err := p.tryWrite(p.query(paths...), "p", ordinal, values)
+	if p.mixed && err != nil {
+		require.Contains(p.T, err.Text, "lies below a delete")
+		return false
+	}
+	require.Nil(p.T, err)
+	return true
 }
 
 // writeSparsely writes some of the leading prims of a list, chosen by a mask or from gathered rows.
@@ -172,6 +202,10 @@ func (p *play) writeSparsely() {
 		p.value++
 		source[i] = one(p.value)
 	}
+	sparse.Views = payload(float3Type, source).Views
+	if !p.accepted(paths, ordinal, sparse) {
+		return
+	}
 	for i, path := range paths[:count] {
 		switch {
 		case sparse.IndexMap != nil:
@@ -180,8 +214,6 @@ func (p *play) writeSparsely() {
 			p.model.write(path, ordinal, source[i])
 		}
 	}
-	sparse.Views = payload(float3Type, source).Views
-	require.Nil(p.T, p.tryWrite(p.query(paths...), "p", ordinal, sparse))
 }
 
 func (p *play) deleteSome() {

@@ -36,30 +36,38 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 			fits = c
 		}
 	}
+	if err := s.contradicted(a, fits, prims, schema, ordinal); err != nil {
+		return nil, err
+	}
+	return fits, nil
+}
+
+// contradicted refuses values for prims that have others, in another column of the attribute than the one that is to take them.
+func (s *Stage) contradicted(a *attribute, taker *bound, prims *pathdict.List, schema column.Schema, ordinal uint64) *Error {
 	for _, c := range a.columns {
-		if c == fits {
+		if c == taker {
 			continue
 		}
 		carried, err := c.carried(prims)
 		if err != nil {
-			return nil, wrap(err, "attribute %q", s.quoted(name))
+			return wrap(err, "attribute %q", s.quoted(a.name))
 		}
 		if carried {
 			given, existing := schema.String(), c.Schema().String()
 			if given == existing {
 				given, existing = schema.Spelled(), c.Schema().Spelled()
 			}
-			return nil, errorf(InvalidArgument, "attribute %q: %s does not match the existing %s;%s delete the attribute first to change its schema",
-				s.quoted(name), given, existing, schemaHint(schema, c.Schema()))
+			return errorf(InvalidArgument, "attribute %q: %s does not match the existing %s;%s delete the attribute first to change its schema",
+				s.quoted(a.name), given, existing, schemaHint(schema, c.Schema()))
 		}
 		if rows, err := c.rowsOf(prims); err != nil {
-			return nil, wrap(err, "attribute %q", s.quoted(name))
+			return wrap(err, "attribute %q", s.quoted(a.name))
 		} else if c.Above(rows, ordinal) {
-			return nil, errorf(InvalidArgument, "attribute %q: %s at ordinal %d lies below a delete of the %s; write it above the delete",
-				s.quoted(name), schema, ordinal, c.Schema())
+			return errorf(InvalidArgument, "attribute %q: %s at ordinal %d lies below a delete of the %s; write it above the delete",
+				s.quoted(a.name), schema, ordinal, c.Schema())
 		}
 	}
-	return fits, nil
+	return nil
 }
 
 // schemaHint says how values get the type, or the shape, of those that exist.

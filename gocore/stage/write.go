@@ -46,15 +46,15 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 		}
 	}()
 	for i := range writes {
+		before := len(entries)
 		e, err := s.judge(q, &writes[i], ordinal, mode)
-		if err == nil && e.prims.Len() > 0 {
-			e.column, err = s.columnFor(e.name, e.prims, e.schema, ordinal)
+		if entries = append(entries, e); err == nil {
+			entries, err = s.place(entries, ordinal)
 		}
-		entries = append(entries, e)
 		if err != nil {
 			return 0, err
 		}
-		if slices.ContainsFunc(entries[:i], func(o entry) bool { return o.name == e.name }) {
+		if slices.ContainsFunc(entries[:before], func(o entry) bool { return o.name == e.name }) {
 			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
 				s.quoted(e.name))
 		}
@@ -95,12 +95,12 @@ func (e *entry) typeName() uint64 {
 	return e.schema.Type.Token
 }
 
-// keep narrows a write to the prims that satisfy a condition.
-func (e *entry) keep(dict *pathdict.Dictionary, wanted func(path uint32) bool) {
+// keep narrows a write to the prims at some positions.
+func (e *entry) keep(dict *pathdict.Dictionary, wanted func(position int) bool) {
 	n := e.prims.Len()
 	mask, source, arrays := make([]uint64, (n+63)/64), make([]uint32, 0, n), e.arrays[:0:0]
-	for i, path := range e.prims.Indices() {
-		if !wanted(path) {
+	for i := range n {
+		if !wanted(i) {
 			continue
 		}
 		mask[i/64] |= 1 << (i % 64)
@@ -162,7 +162,8 @@ func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry
 		}
 		e.prims = s.dict.Sublist(q.Prims, count, e.mask)
 		if mode == Update {
-			e.keep(s.dict, s.exists)
+			paths := e.prims.Indices()
+			e.keep(s.dict, func(position int) bool { return s.exists(paths[position]) })
 		}
 		e.owned, e.mask = p.Owned, nil
 	}

@@ -66,8 +66,8 @@ def test_many_attributes_are_all_listed(stage):
     assert [attribute.name for attribute in stage.attributes()] == [f"a{at:03}" for at in range(200)]
 
 
-def _query(stage: Stage) -> ovstage.Query:
-    with ovstage.PathDictionary(stage) as names, names.create_path_list_from_strings(A) as paths:
+def _query(stage: Stage, prims: list[str] = A) -> ovstage.Query:
+    with ovstage.PathDictionary(stage) as names, names.create_path_list_from_strings(prims) as paths:
         return stage.query_from_path_list(paths)
 
 
@@ -200,6 +200,34 @@ def test_a_scene_brings_its_types(stage):
     on_a, on_b = stage.read(["/A"], names), stage.read(["/B"], names)
     assert [on_a[name].type_name for name in names] == ["string", "string[]", "token", "uint64", "float3"]
     assert [on_b[name].type_name for name in ("note", "words", "tint")] == ["token", "token[]", "color3f"]
+
+
+BODIES = """#usda 1.0
+def "A" {
+    custom float3 v = (1, 2, 3)
+}
+def "B" {
+    custom color3f v = (1, 0, 0)
+}
+"""
+
+
+def test_values_without_a_name_go_where_each_prim_has_its_own(stage):
+    pytest.importorskip("pxr")
+    from ovstage import population
+
+    population.open_usd_from_string(stage, BODIES, ordinal=1)
+    bodies = ["/B", "/C", "/A"]
+    stage.write(bodies, "v", 2, np.float32([[4, 4, 4], [5, 5, 5], [6, 6, 6]])).wait()
+    with _query(stage, bodies) as query:
+        sevens = np.full((3, 3), 7, np.float32)
+        stage.write_attribute(query, "v", 3, sevens, is_array=False, mask=np.uint64([0b101]), count=3).wait()
+    stage.advance_write_floor(3).wait()
+    assert [stage.get(prim, "v").tolist() for prim in bodies] == [[7] * 3, [5] * 3, [7] * 3]
+    columns = [stage.read([prim], ["v"])["v"].type_name for prim in bodies]
+    assert columns == ["color3f", "float3", "float3"]  # one without a value goes where most of the others are
+    with pytest.raises(OvstageError, match="float32x3 does not match the existing float32x3 COLOR"):
+        stage.write(bodies, "v", 4, np.zeros((3, 3), np.float32), type_name="float3").wait()
 
 
 def test_texts_and_tokens_go_back_to_usd_as_what_they_were(stage, tmp_path):
