@@ -295,7 +295,11 @@ static PyObject* managed_raw(PyObject* object, void* unused) {
 }
 
 static PyObject* managed_repr(PyObject* self) {
-  if (!ready((Managed*)self)) return NULL;
+  if (!ready((Managed*)self)) { /* whoever looks is told, and gets no exception */
+    PyErr_Clear();
+    return PyUnicode_FromFormat("<ManagedDLTensor, %s>",
+                                native.forked ? "not to be asked in a forked child process" : "never initialised");
+  }
   int32_t ndim = ((Managed*)self)->tensor->ndim;
   bool known = ndim >= 0 && ndim <= MOST_AXES;
   PyObject* shape = known ? managed_shape(self, NULL) : PyUnicode_FromFormat("<ndim %d>", (int)ndim);

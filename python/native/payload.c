@@ -56,11 +56,13 @@ static bool open_tensor(payload* self, PyObject* object, place* at) {
 /* Each item of a list is a tensor, and a fixed column takes one: a list of numbers was meant as an array of them. */
 static bool refuse_numbers(PyObject* tensors) {
   PyObject* text = shown(tensors);
-  if (text) {
+  PyObject* first = text ? PySequence_GetItem(tensors, 0) : NULL;
+  if (first) {
     PyErr_Format(PyExc_ValueError,
-                 "tensors is a list of %zd tensors, got %U; for one value per prim pass one array, np.float32([...])",
-                 PySequence_Size(tensors), text);
+                 "tensors is a list of %zd tensors, got %U; for one value per prim pass one array, np.%s([...])",
+                 PySequence_Size(tensors), text, PyBool_Check(first) ? "bool_" : "float32");
   }
+  Py_XDECREF(first);
   Py_XDECREF(text);
   return false;
 }

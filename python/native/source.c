@@ -340,7 +340,10 @@ static bool open_through_numpy(source* self, PyObject* object, place* at, DLTens
   } else {
     self->view.obj = NULL;
     PyErr_Clear();
-    good = refuse_type(array, at, NULL, TYPE_UNKNOWN);
+    PyObject* name = dtype_name(array);
+    int opened = name ? open_extension_type(self, array, name, out) : PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(name);
+    good = opened > 0 || (opened == 0 && refuse_type(array, at, NULL, TYPE_UNKNOWN));
   }
   Py_DECREF(array);
   return good;

@@ -507,7 +507,9 @@ static PyMethodDef stage_methods[] = {
 
     {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor),
      "advance_write_floor($self, ordinal, scope=0, attributes=None)\n--\n\n"
-     "Seal everything at or below `ordinal`, after the writes that reach it. Never lowers a floor."},
+     "Seal everything at or below `ordinal`, after the writes that reach it. Never lowers a floor.\n\n"
+     "`attributes` belongs to the scopes INCLUDE (these only) and EXCLUDE (all but these); ALL seals every attribute, "
+     "whatever it lists."},
     {"get_attribute_write_floor", FAST_KEYWORDS(stage_get_attribute_write_floor),
      "get_attribute_write_floor($self, attribute=None)\n--\n\nAsk for the floor of an attribute, or for the global "
      "one."},

@@ -90,7 +90,7 @@ class Column:
         PyTorch and Warp ignore that mark: what they write changes the values of every reader of the snapshot. See
         ``torch()`` and ``warp()``. Refused with a ``BufferError`` where prims have no value, or have arrays.
         """
-        from ovstage.dlpack import make_dltensor
+        from ovstage.dlpack import element_dtype, make_dltensor
         from ovstage.groups import ManagedDLTensor
 
         if self.offsets is not None:
@@ -102,7 +102,9 @@ class Column:
                 f"{missing} of {len(self)} prims have no value, for which a tensor has no mark: take values, an array "
                 f"that is zero there, with the mask valid, or stage.read those prims that have one"
             )
-        tensor = ManagedDLTensor(make_dltensor(self.values), None, readonly=True)
+        tensor = ManagedDLTensor(
+            make_dltensor(self.values, dtype=element_dtype(self.values.dtype)), None, readonly=True
+        )
         return tensor.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -160,6 +162,10 @@ class Columns(dict[Key, Column]):
 
     def __missing__(self, key: Key) -> NoReturn:
         raise MissingColumn(missing_text(key, self.missing, self))
+
+    def copy(self) -> Columns[Key]:
+        """A copy that says the same of missing keys."""
+        return type(self)(self, self.missing)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (dict(self), self.missing)

@@ -72,7 +72,7 @@ class PathList(int):
         paths = stage._list_paths(int(self))
         if isinstance(index, slice):
             return stage._path_strings(paths[index])
-        return stage._path_strings([paths[index]])[0]
+        return stage._path_strings([paths[guard.integer(index, "index")]])[0]
 
     def __contains__(self, path: object) -> bool:
         return path in self._texts()

@@ -267,6 +267,7 @@ _EXTENSIONS = {
     (7, 8): "float8_e3m4", (8, 8): "float8_e4m3", (9, 8): "float8_e4m3b11fnuz", (10, 8): "float8_e4m3fn",
     (11, 8): "float8_e4m3fnuz", (12, 8): "float8_e5m2", (13, 8): "float8_e5m2fnuz", (14, 8): "float8_e8m0fnu",
 }  # fmt: skip
+_OF_NAMES = {name: code for code, name in (_NAMES | _EXTENSIONS).items()}
 
 
 def dtype_name(dtype: DLDataType) -> str:
@@ -278,6 +279,12 @@ def dtype_name(dtype: DLDataType) -> str:
 def element_name(code: int, bits: int) -> str:
     """The element type for people, without lanes."""
     return _NAMES.get((code, bits)) or _EXTENSIONS.get((code, bits)) or f"code {code} of {bits} bits"
+
+
+def element_dtype(np_dtype: np.dtype[Any]) -> DLDataType:
+    """The element type of an array that was read, which may be one that ``numpy_to_dldatatype`` does not take."""
+    code, bits = _OF_NAMES[str(np_dtype)]
+    return DLDataType(code=code, bits=bits, lanes=1)
 
 
 def numpy_to_dldatatype(np_dtype: Any, lanes: int = 1) -> DLDataType:

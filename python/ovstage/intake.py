@@ -6,7 +6,7 @@ cross without a copy where Arrow lays them out as NumPy does; truth values are u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,20 +32,27 @@ NAMES = {
 """The types whose values can be given as texts, and the role of the ids that they become."""
 
 
+def listed(values: Any) -> Any:
+    """Texts in an array of NumPy or a column of pandas, as a list. All else stays as it is."""
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    return values.tolist() if kind in ("U", "T", "O") else values
+
+
 def interned(stage: Stage, values: Sequence[Any], place: str) -> Any:
     """Texts, or a list of texts for each prim, as the ids that are written. What holds no texts stays as it is."""
     import numpy as np
 
-    rows = [[value] if isinstance(value, str) else value for value in values]
+    rows = [value if isinstance(value, Iterable) and not isinstance(value, str) else [value] for value in values]
     if not any(isinstance(text, str) for row in rows if isinstance(row, (list, tuple)) for text in row):
         return [np.zeros(0, np.uint64) if isinstance(row, (list, tuple)) and not row else row for row in values]
-    texts = [guard.string(text, f"{place}[{at}]") for at, row in enumerate(rows) for text in row]
+    lists = [guard.entries(row, f"{place}[{at}]", "a list of texts") for at, row in enumerate(rows)]
+    texts = [guard.string(text, f"{place}[{at}]") for at, row in enumerate(lists) for text in row]
     distinct = [text for text in dict.fromkeys(texts) if text]
     known = {"": 0} | dict(zip(distinct, stage._intern_tokens(distinct), strict=True))
     ids = np.array([known[text] for text in texts], np.uint64)
     if all(isinstance(value, str) for value in values):
         return ids
-    return np.split(ids, np.cumsum([len(row) for row in rows])[:-1])
+    return np.split(ids, np.cumsum([len(row) for row in lists])[:-1])
 
 
 def tensor(array: Any, place: str) -> Array | None:
@@ -95,6 +102,19 @@ class Part:
     lost: npt.NDArray[np.int64]
 
 
+def check(table: Any) -> None:
+    """Refuse what is no table, or has two columns of one name."""
+    pa = tables.package("pyarrow", "Stage.write_arrow")
+    if not isinstance(table, pa.Table):
+        raise TypeError(
+            f"table must be a pyarrow.Table, got {type(table).__name__}; pyarrow.table(...) makes one of a dict or a "
+            f"DataFrame"
+        )
+    for name in table.column_names:
+        if table.column_names.count(name) > 1:
+            raise ValueError(f"table has several columns {name!r}: rename or drop all but one")
+
+
 def paths(table: Any) -> list[str]:
     """The prims of a table's rows."""
     if tables.PRIM not in table.column_names:
@@ -117,12 +137,31 @@ def parts(stage: Stage, table: Any) -> Iterator[Part]:
             continue
         field, column = table.schema.field(name), table.column(name).combine_chunks()
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        lost = np.zeros(0, np.int64)
-        if name + tables.DELETED in names:
-            lost = np.flatnonzero(table.column(name + tables.DELETED).to_numpy())
+        lost = _lost(pa, table, name)
         rows = np.flatnonzero(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)))
+        if len(both := np.intersect1d(lost, rows)):
+            raise ValueError(
+                f"table column {name!r} has a value in row {both[0]}, which {name + tables.DELETED!r} marks as "
+                f"deleted: make it null, or the mark false"
+            )
         write = _write(stage, pa, name, field, column.drop_null()) if len(rows) else None
         yield Part(name, rows, write, lost)
+
+
+def _lost(pa: Any, table: Any, name: str) -> npt.NDArray[np.int64]:
+    """The rows that have lost an attribute."""
+    import numpy as np
+
+    marks = name + tables.DELETED
+    if marks not in table.column_names:
+        return np.zeros(0, np.int64)
+    column = table.column(marks)
+    if not pa.types.is_boolean(column.type) or column.null_count:
+        raise TypeError(
+            f"table column {marks!r} must be truth values without nulls, which mark the rows that have lost {name!r}; "
+            f"got {column.type}{f' with {column.null_count} nulls' if column.null_count else ''}"
+        )
+    return np.flatnonzero(column.to_numpy())
 
 
 def _write(stage: Stage, pa: Any, name: str, field: Any, column: Any) -> WriteDesc:

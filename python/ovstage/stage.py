@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from ovstage import guard, intake, tables
 from ovstage._load import native
-from ovstage.columns import Columns
+from ovstage.columns import Columns, MissingColumn, missing_text
 from ovstage.dictionary import PathList, References, minted
 from ovstage.dlpack import DLDataType, element_name
 from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode
@@ -182,8 +182,8 @@ class Stage(native.Stage):
         where ``is_array=True`` gives each prim one of its own. Prims and attribute come into being with the write.
         ``ordinal`` must be above the write floor of the attribute. ``type_name`` says what the values are called where
         they come from, such as the USD type ``color3f`` or ``string``; tables and export go by it. Of the types
-        ``string`` and ``token`` a list of ``values`` may hold texts, of ``string[]`` and ``token[]`` lists of texts.
-        The other options are those of ``write_attribute``.
+        ``string`` and ``token`` a list or an array of ``values`` may hold texts, of ``string[]`` and ``token[]`` lists
+        of texts. The other options are those of ``write_attribute``.
 
         Raises ``TypeError`` and ``ValueError`` for wrong arguments; what the stage refuses, such as a sealed ordinal,
         shows in the ``Operation`` and is raised by its ``wait()``. Example::
@@ -191,6 +191,7 @@ class Stage(native.Stage):
             stage.write(["/A", "/B"], "velocity", 1, np.zeros((2, 3), np.float32)).wait()
         """
         chosen = select(self, prims)
+        values = intake.listed(values) if type_name in intake.NAMES else values
         if type_name in intake.NAMES and type(values) in (list, tuple):
             values = intake.interned(self, values, "values")
             is_array, semantic = is_array or type_name.endswith("[]"), semantic or intake.NAMES[type_name]
@@ -262,8 +263,8 @@ class Stage(native.Stage):
         """
         column = self.read([guard.string(prim, "prim")], [name], ordinal)[name]
         if not column.valid[0]:
-            raise KeyError(name)
-        if column.type_name in ("string", "string[]") and column.semantic == AttributeSemantic.NONE:
+            raise MissingColumn(missing_text(name, {name: "deleted within the range"}, ()))
+        if tables.are_texts(column):
             texts = self._token_strings(column.values.ravel().tolist())
             return texts[0] if column.offsets is None else texts
         return column.values[0] if column.offsets is None else column.row(0)
@@ -421,6 +422,7 @@ class Stage(native.Stage):
 
             other.write_arrow(stage.read_arrow(stage.prims(), ["velocity"]), 1).wait()
         """
+        intake.check(table)
         paths = intake.paths(table) if prims is None else list(self._listed(prims))
         if len(paths) != table.num_rows:
             raise ValueError(f"table has {table.num_rows} rows, but there are {len(paths)} prims: pass one per row")

@@ -302,6 +302,12 @@ _IDS_OF_TYPES = {
 }
 
 
+def are_texts(column: Column) -> bool:
+    """Whether the values are ids of texts by their type alone."""
+    by_type = column.type_name in _TEXTS and column.semantic == AttributeSemantic.NONE
+    return by_type and bool(column.values.dtype == "uint64")
+
+
 def ids_of(name: str, type_name: str, role: AttributeSemantic) -> Sequence[str]:
     """Of what each lane of an attribute is the id: ``token`` or ``path``; nothing where lanes are numbers."""
     return _IDS.get(name) or _IDS_OF_TYPES.get(type_name.removesuffix("[]")) or _IDS.get(role, ())
@@ -313,7 +319,7 @@ def _worded(name: str, column: Column, lookups: Mapping[str, Lookup]) -> Column:
     if column.semantic == AttributeSemantic.STRING and column.offsets is not None:
         return replace(column, values=_decoded(name, column), offsets=None)
     lanes = ids_of(name, column.type_name, column.semantic)
-    if not lanes or column.values.size == 0 or column.values.dtype != np.uint64 or column.values.size % len(lanes):
+    if not lanes or column.values.dtype != np.uint64 or column.values.size % len(lanes):
         return column
     ids = column.values.reshape(-1, len(lanes))
     values = np.empty(ids.shape, object)
@@ -332,7 +338,9 @@ def _named(name: str, ids: npt.NDArray[Any], lookup: Lookup, zero: str | None) -
     try:
         names = lookup(distinct[distinct != 0].tolist())
     except OvxError as error:
-        raise ValueError(f"attribute {name!r} holds ids that name nothing, leave out strings: {error}") from error
+        raise ValueError(
+            f"attribute {name!r} holds ids that name nothing, leave out strings, or take it by to_numpy(): {error}"
+        ) from error
     return np.array([zero] * (len(distinct) - len(names)) + list(names), object)[places]
 
 

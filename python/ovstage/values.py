@@ -107,6 +107,7 @@ class Predicate:
 
     def condition(self) -> tuple[int | str, int, list[str]]:
         """What the extension takes; judged when a query is made of it, since fields can be assigned at any time."""
+        guard.unmasked(self.values, "values")
         values = guard.entries(self.values, "values", "a list of strings or numbers", ordered=False)
         texts = [_text(value, f"values[{at}]") for at, value in enumerate(values)]
         return self.attribute, guard.member(self.op, FilterOp, "op"), texts

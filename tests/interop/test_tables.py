@@ -386,6 +386,12 @@ def test_fields_say_what_arrow_does_not(rich):
     assert b"type" not in schema.field("half").metadata
 
 
+def test_lists_of_texts_are_of_texts_when_all_are_empty(other):
+    other.write(PATHS, "words", 1, [[]] * 5, type_name="string[]").wait()
+    other.advance_write_floor(1).wait()
+    assert other.read_arrow(PATHS, ["words"])["words"].type == pa.list_(pa.string())
+
+
 def test_texts_are_texts_and_tokens_are_on_request(rich):
     table = rich.arrow("note", "mark", "words")
     assert table["note"].to_pylist() == ["a", "b", "a", "größe", "c"]
@@ -501,6 +507,25 @@ def lone(kind, *values, **metadata):
         (
             lambda: lone(pa.list_(pa.float32(), 2), [1.0, None]),
             "table column 'v' has 1 nulls inside its tuples, which are no values",
+        ),
+        (lambda: {"v": [1.0]}, "table must be a pyarrow.Table, got dict; "),
+        (lambda: pd.DataFrame({"v": [1.0]}), "table must be a pyarrow.Table, got DataFrame; "),
+        (lambda: None, "table must be a pyarrow.Table, got NoneType; "),
+        (
+            lambda: pa.Table.from_arrays([pa.array(PATHS[:1]), pa.array([1]), pa.array([2])], ["usd-path", "v", "v"]),
+            "table has several columns 'v': rename or drop all but one",
+        ),
+        (
+            lambda: pa.table({"usd-path": PATHS[:1], "v": [1], "v deleted": [1]}),
+            "table column 'v deleted' must be truth values without nulls, .*; got int64",
+        ),
+        (
+            lambda: pa.table({"usd-path": PATHS[:1], "v": [1], "v deleted": pa.array([None], pa.bool_())}),
+            "table column 'v deleted' must be truth values without nulls, .*; got bool with 1 nulls",
+        ),
+        (
+            lambda: pa.table({"usd-path": PATHS[:2], "v": [None, 1], "v deleted": [True, True]}),
+            "table column 'v' has a value in row 1, which 'v deleted' marks as deleted: make it null, or the mark ",
         ),
     ],
 )

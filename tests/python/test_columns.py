@@ -406,6 +406,21 @@ def test_the_rest_of_a_read(six):
     assert six.stage.counters()["live_groups"] == 0
 
 
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e5m2", "complex64"])
+def test_columns_of_every_element_type_are_producers(six, kind):
+    dtype = np.dtype(kind) if kind == "complex64" else np.dtype(getattr(pytest.importorskip("ml_dtypes"), kind))
+    values = np.arange(6).astype(dtype)
+    six.write("v", values, 1)
+    six.seal(1)
+    column = six.stage.read(six.query, ["v"])["v"]
+    tensor = ovstage.DLTensor.from_dlpack(column)
+    assert ovstage.dltensor_to_numpy(tensor).tobytes() == values.tobytes()
+    six.stage.write_attribute(six.query, "w", 2, column, is_array=False).wait()
+    six.seal(2)
+    assert six.stage.read(six.query, ["w"])["w"].values.dtype == dtype
+    assert six.stage.read(six.query, ["w"])["w"].values.tobytes() == values.tobytes()
+
+
 def test_element_type_that_numpy_lacks(six, monkeypatch):
     """The groups are released all the same."""
     bits = ovstage.make_dltensor(np.zeros(6, "u2"), dtype=ovstage.DLDataType(ovstage.DLDataTypeCode.kDLBfloat, 16, 1))

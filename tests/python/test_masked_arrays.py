@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ovstage
-from ovstage import DLTensor, WriteDesc, make_dltensor
+from ovstage import DLTensor, Filter, FilterOp, Predicate, WriteDesc, make_dltensor
 
 
 class Recorded(np.ma.MaskedArray):
@@ -85,6 +85,12 @@ LISTS = {
 def test_lists_of_numbers(table, case, values):
     with pytest.raises(ValueError, match=f"{case.split()[0]} is a masked array"):
         LISTS[case](table, values)
+
+
+@pytest.mark.parametrize("values", [ROWS, [np.ma.masked]], ids=["array", "constant"])
+def test_values_of_conditions(table, values):
+    with pytest.raises(ValueError, match="values is a masked array"):
+        table.stage.query(Filter([Predicate("v", FilterOp.IN, values)]))
 
 
 def test_single_numbers(table):

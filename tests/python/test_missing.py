@@ -149,6 +149,17 @@ def test_it_is_a_dict(stage: Stage) -> None:
 def test_one_prim(stage: Stage) -> None:
     with pytest.raises(KeyError, match="no prim has it; there are mass, velocity"):
         stage.get("/A", "charge")
+    stage.delete(["/A"], ["mass"], 2).wait()
+    stage.advance_write_floor(2).wait()
+    with pytest.raises(KeyError, match='"mass": deleted within the range'):
+        stage.get("/A", "mass", OrdinalRange.between(2, 2))
+
+
+def test_a_copy_says_the_same(stage: Stage) -> None:
+    copied = stage.read(["/A"], ["mass", "charge"]).copy()
+    assert list(copied) == ["mass"]
+    with pytest.raises(KeyError, match="no prim has it"):
+        copied["charge"]
 
 
 def test_the_long_form(stage: Stage) -> None:

@@ -45,6 +45,11 @@ def test_is_the_handle(names, path_list):
     names.destroy_path_list(path_list)
 
 
+def test_a_truth_value_is_no_place(path_list):
+    with pytest.raises(TypeError, match=r"index must be an int, got True \(bool\)"):
+        path_list[True]
+
+
 def test_formats_like_the_int(path_list):
     handle = int(path_list)
     assert str(path_list) == str(handle)

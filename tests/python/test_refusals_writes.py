@@ -264,6 +264,11 @@ WRITES: list[Row] = [
         lambda s: s.put([1.0, 2.0]),
     ),
     (
+        "ValueError: tensors is a list of 2 tensors, got [True, False] (list); for one value per prim pass one array, "
+        "np.bool_([...])",
+        lambda s: s.put([True, False]),
+    ),
+    (
         'OvstageError: INVALID_ARGUMENT: attribute "mass": the tensor (shape (), float32) has 1 rows, but 2 prims are '
         "to be written; for one value for all prims pass an index_map of 2 zeros (np.zeros(2, np.uint32)), or a row "
         "per prim (np.full(2, value, dtype))",

@@ -296,7 +296,8 @@ def test_repr_in_a_forked_child(written):
     op = written.write(listed, "mass", 2, np.float32([1, 2]))
     query = written.query()
     mapping = written.map_attribute(query, "mass", 3)
-    objects = [written, listed, op, query, mapping, mapping.fetch_next()]
+    group = mapping.fetch_next()
+    objects = [written, listed, op, query, mapping, group, group.dlpack(0)]
     child = os.fork()
     if child == 0:
         try:

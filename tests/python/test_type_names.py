@@ -41,6 +41,34 @@ def test_texts_are_written_as_texts(stage):
     assert not stage.write(BOTH, "note", 2, ["only one"], type_name="string").ok
 
 
+@pytest.mark.parametrize("kind", ["U2", object])
+def test_arrays_of_texts_are_texts(stage, kind):
+    stage.write(BOTH, "note", 1, np.array(["x", "yz"], kind), type_name="string").wait()
+    stage.advance_write_floor(1).wait()
+    assert [stage.get(prim, "note") for prim in BOTH] == ["x", "yz"]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (["x", 1], r"expected str for values\[1\], got 1 \(int\)"),
+        (["x", None], r"expected str for values\[1\], got None"),
+        ([["x"], {"y", "z"}], r"values\[1\] must be a list of texts, got .*, which has no order"),
+        (["x", b"y"], r"values\[1\] must be a list of texts, got the single string b'y'"),
+    ],
+)
+def test_what_is_no_text_beside_texts(stage, values, text):
+    with pytest.raises(TypeError, match=text):
+        stage.write(BOTH, "note", 1, values, type_name="string[]")
+    assert stage.attributes() == []
+
+
+def test_a_name_makes_no_texts_of_other_numbers(stage):
+    stage.write(BOTH, "weight", 1, np.float32([1, 2]), type_name="string").wait()
+    stage.advance_write_floor(1).wait()
+    assert stage.get(BOTH[1], "weight") == 2
+
+
 def test_attributes_say_what_there_is(stage):
     stage.write(BOTH, "color", 1, np.zeros((2, 3), np.float32), type_name="color3f", semantic=AttributeSemantic.COLOR)
     stage.write(A, "runs", 2, [np.int64([1, 2])], is_array=True).wait()
