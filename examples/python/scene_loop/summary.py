@@ -36,7 +36,7 @@ def facts(scene: Scene, outcome: Outcome) -> Table:
     table.add_row("ticks", f"{outcome.ticks:,}", f"in {outcome.seconds:.2f} s")
     table.add_row("ticks per second", f"{outcome.ticks / outcome.seconds:,.0f}", "with the reader running")
     copied = outcome.after["bytes_copied"] - outcome.before["bytes_copied"]
-    table.add_row("bytes copied per tick", f"{copied / outcome.ticks:,.0f}", "sealing a part of the column")
+    table.add_row("bytes copied per tick", f"{copied / outcome.ticks:,.0f}", "at the seal: bodies are part of a column")
     table.add_section()
 
     readers = ", ".join(f"{name} {count:,}" for name, count in findings.readers.items())

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (test, bench):
         command.add_argument("--quick", action="store_true", help="a few seconds, for a rough answer")
     scene = commands.add_parser("usd", help="load a USD file and say what came of it")
-    scene.add_argument("file", help="a .usd, .usda or .usdc file")
+    scene.add_argument("file", help="a .usd, .usda, .usdc or .usdz file")
     scene.add_argument("--domains", choices=("all", "rendering", "physics"), default="all", help="what to load")
     scene.add_argument("--time", type=float, default=math.nan, help="seconds; the default is USD's default time")
     return parser
