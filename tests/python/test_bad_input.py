@@ -249,9 +249,7 @@ def test_axes_raised_beyond_the_arrays_of_a_descriptor(sealed, ndim):
     tensor = make_dltensor(np.float32([8, 9]))
     export = ManagedDLTensor(tensor, manager_ctx=None)
     tensor.ndim = ndim
-    with pytest.raises(
-        ValueError, match=f"^tensors has ndim {ndim}, but its arrays .* have room for 1;"
-    ):
+    with pytest.raises(ValueError, match=f"^tensors has ndim {ndim}, but its arrays .* have room for 1;"):
         write(sealed, tensor)
     with pytest.raises(BufferError, match=f"^dl_tensor has ndim {ndim}, but its arrays"):
         export.__dlpack__()

@@ -93,6 +93,49 @@ def test_a_binary_file_that_was_cut_off_is_refused_until_it_is_whole(stage: Stag
     assert points(stage, 2) == (1.5, 200_000)
 
 
+@pytest.mark.parametrize("mended", ["in place", "replaced", "as it was"])
+def test_a_file_that_was_cut_off_is_refused_to_its_scenes_alone(tmp_path: Path, mended: str) -> None:
+    scene, fine = tmp_path / "scene.usdc", tmp_path / "fine.usda"
+    mesh(scene, 200_000, 1.0)
+    fine.write_text(CUBE)
+    whole, times = scene.read_bytes(), scene.stat()
+    with Stage("cut off") as broken, Stage("other") as other, Stage("late") as late:
+        population.open_usd(broken, scene)
+        population.open_usd(other, fine)
+        write_in_place(scene, whole[:100])
+        population.apply_usd_changes(other, 2)
+        population.add_usd_reference_from_string(other, CUBE.replace("(", '(defaultPrim = "World"', 1), "/New")
+        assert "/New/Cube" in population.apply_usd_changes(other, 3).paths
+        for refused in (lambda: population.apply_usd_changes(broken, 2), lambda: population.open_usd(late, scene)):
+            with pytest.raises(OvstageError, match="and USD cannot read what it is now"):
+                refused()
+        with pytest.raises(Exception, match="saving not allowed"):  # an empty layer must not take the place of the file
+            Sdf.Layer.Find(str(scene)).Save()
+        assert points(broken, 1) == (1.0, 200_000)
+        population.open_usd(late, fine)
+
+        if mended == "replaced":
+            (tmp_path / "new.usdc").write_bytes(whole)
+            (tmp_path / "new.usdc").replace(scene)
+        else:
+            write_in_place(scene, whole)
+        if mended == "as it was":
+            os.utime(scene, ns=(times.st_atime_ns, times.st_mtime_ns))
+        population.update_from_usd_time(broken, 2, 1 / 24)
+        assert points(broken, 2) == (1.5, 200_000)
+        assert Sdf.Layer.Find(str(scene)).permissionToSave
+
+
+def test_a_stage_whose_file_was_cut_off_takes_another_scene(stage: Stage, tmp_path: Path) -> None:
+    scene = tmp_path / "scene.usdc"
+    mesh(scene, 200_000, 1.0)
+    population.open_usd(stage, scene)
+    write_in_place(scene, scene.read_bytes()[:100])
+    population.open_usd_from_string(stage, CUBE, 2)
+    stage.advance_write_floor(2).wait()
+    assert read(stage, "/World/Cube", "size") == 1
+
+
 def test_a_file_written_in_place_under_edits_is_refused(stage: Stage, tmp_path: Path) -> None:
     scene = tmp_path / "scene.usdc"
     mesh(scene, 10, 1.0)

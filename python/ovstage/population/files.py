@@ -5,6 +5,10 @@ that writes such a file in place changes values under whoever has the layer, or 
 So columns own their bytes; and before USD is asked for anything, layers whose file was written in place are read again.
 A file that is replaced by another one of its name stays what it was for those who have it mapped.
 
+Of what was written USD may make nothing, as of half a file. Its layer is emptied then, so that nobody reads what is not
+there any more, and cannot be saved. It is tried again with every call until it can be read; scenes that have it are
+refused meanwhile, and only those.
+
 All of this belongs to whoever has USD alone (``source.listening``).
 """
 
@@ -16,7 +20,7 @@ from typing import NamedTuple
 
 from pxr import Ar, Sdf, Tf  # type: ignore # usd-core has no stubs
 
-__all__ = ["Unreadable", "note", "read_rewritten", "rewritten"]
+__all__ = ["Unreadable", "note", "read_rewritten", "require_whole"]
 
 
 class Unreadable(Exception):
@@ -33,6 +37,9 @@ class _Stamp(NamedTuple):
 _stamps: dict[str, _Stamp] = {}
 """Each mapped file as it was when its layer was last seen to agree with it."""
 
+_broken: dict[str, bool] = {}
+"""Files whose layers are empty since USD could not read them, and whether these could be saved before."""
+
 
 def note(layers: Iterable[Sdf.Layer]) -> None:
     """Remember the files of layers that were just read."""
@@ -42,41 +49,65 @@ def note(layers: Iterable[Sdf.Layer]) -> None:
             _stamps[path] = stamp
 
 
-def rewritten() -> set[str]:
+def require_whole(layers: Iterable[Sdf.Layer]) -> None:
+    """``Unreadable`` if a file of layers that were just read was written since, or USD makes nothing of it."""
+    if not (found := {path for layer in layers if (path := _mapped(layer))} & (_rewritten() | _broken.keys())):
+        return
+    path = min(found)
+    if path in _broken:
+        raise Unreadable(f"{path} was written in place, and USD cannot read what it is now")
+    raise Unreadable(f"{path} was written while it was read; call again when it is complete")
+
+
+def read_rewritten() -> bool:
+    """Read again what was written in place; whether anything was. ``Unreadable`` for a file over whose layer there are
+    edits that would be lost."""
+    if not (paths := _rewritten()):
+        return False
+    loaded = {layer: path for layer in Sdf.Layer.GetLoadedLayers() if (path := _mapped(layer))}
+    for path in paths:
+        stamp, is_whole = _stamp(path), True
+        for layer in (layer for layer, file in loaded.items() if file == path):
+            if layer.dirty and path not in _broken:
+                raise Unreadable(
+                    f"{path} was written in place while its layer has edits that are not saved; reload the layer, "
+                    "which drops them, and call again"
+                )
+            is_whole = _read_or_empty(layer, path) and is_whole
+        if is_whole:
+            _broken.pop(path, None)
+            _stamps[path] = stamp or _stamps[path]
+    for path in _stamps.keys() - loaded.values():
+        del _stamps[path]
+    return True
+
+
+def _rewritten() -> set[str]:
     """The files that were written in place since they were read."""
     found = set()
     for path, known in _stamps.items():
         stamp = _stamp(path)
-        if stamp is None or stamp == known:
+        if stamp is None or (stamp == known and path not in _broken):
             continue
-        if stamp[:2] == known[:2]:
+        if stamp[:2] == known[:2] or path in _broken:
             found.add(path)
         else:
             _stamps[path] = stamp  # if the layer has been saved or read again, this is its file now
     return found
 
 
-def read_rewritten() -> bool:
-    """Read again what was written in place; whether anything was. ``Unreadable`` for a file of which USD makes nothing,
-    or over whose layer there are edits that would be lost."""
-    if not (paths := rewritten()):
+def _read_or_empty(layer: Sdf.Layer, path: str) -> bool:
+    """Read a layer again; whether USD could."""
+    try:
+        layer.Reload(force=True)
+    except Tf.ErrorException:
+        if path not in _broken:
+            _broken[path] = bool(layer.permissionToSave)
+        layer.TransferContent(Sdf.Layer.CreateAnonymous("empty.usda"))
+        layer.SetPermissionToSave(False)
         return False
-    loaded = {layer: path for layer in Sdf.Layer.GetLoadedLayers() if (path := _mapped(layer))}
-    for path in paths:
-        stamp = _stamp(path)
-        for layer in (layer for layer, file in loaded.items() if file == path):
-            if layer.dirty:
-                raise Unreadable(
-                    f"{path} was written in place while its layer has edits that are not saved; reload the layer, "
-                    "which drops them, and call again"
-                )
-            try:
-                layer.Reload(force=True)
-            except Tf.ErrorException:
-                raise Unreadable(f"{path} was written in place, and USD cannot read what it is now") from None
-        _stamps[path] = stamp or _stamps[path]
-    for path in _stamps.keys() - loaded.values():
-        del _stamps[path]
+    if path in _broken:
+        layer.SetPermissionToSave(_broken[path])
     return True
 
 

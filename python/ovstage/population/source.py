@@ -180,9 +180,9 @@ class Source:
 
     def require_whole(self) -> None:
         """Refuse what was just read if one of its files was written meanwhile: it may be half of both."""
-        files.note(self.stage.GetUsedLayers())  # also clips, which are opened when somebody asks for their values
-        if found := files.rewritten():
-            raise _Refused(f"{min(found)} was written while it was read; call again when it is complete")
+        used = self.stage.GetUsedLayers()  # also clips, which are opened when somebody asks for their values
+        files.note(used)
+        files.require_whole(used)
 
     def _add(self, handle: int, layer: Sdf.Layer, target: str) -> None:
         path = _target(target)
