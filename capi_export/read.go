@@ -57,11 +57,10 @@ func ovgoReadMissing(
 	i := of(c)
 	var ignored C.ovstage_api_status_t
 	defer i.guard("read_missing", &ignored)
-	missing, err := i.stage.Missing(stage.ReadID(read))
-	if err != nil || uint64(index) >= uint64(len(missing)) {
+	m, found := i.stage.Missing(stage.ReadID(read), uint64(index))
+	if !found {
 		return 0
 	}
-	m := missing[index]
 	*attribute = C.ovx_token_t(m.Attribute)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(reason)), capacity), m.Reason)
 	return C.size_t(len(m.Reason))

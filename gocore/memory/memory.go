@@ -190,15 +190,6 @@ func (b Block) Uint32s(n int) []uint32 {
 // be protected.
 func Guarding() bool { return C.ov_memory_guarding() != 0 }
 
-// Guard notes that one more stage wants it, or one less.
-func Guard(on bool) {
-	if on {
-		C.ov_memory_guard(1)
-	} else {
-		C.ov_memory_guard(0)
-	}
-}
-
 // Protected reports whether the bytes are read-only, because somebody beside the engine was given them.
 func (b Block) Protected() bool {
 	return b.p != nil && atomic.LoadUint32((*uint32)(&b.p.protected)) != 0

@@ -15,21 +15,19 @@ type Missing struct {
 	Reason    string
 }
 
-// Missing returns the attributes of which a read serves nothing, as it was when the read was opened.
-func (s *Stage) Missing(id ReadID) ([]Missing, *Error) {
-	if err := s.lock(); err != nil {
-		return nil, err
+// Missing returns one of the attributes of which a read serves nothing, as it was when the read was opened; false beyond the
+// last, and where there is no such read. Words are made of that one alone.
+func (s *Stage) Missing(id ReadID, index uint64) (Missing, bool) {
+	if s.lock() != nil {
+		return Missing{}, false
 	}
 	defer s.mu.Unlock()
 	r, ok := s.reads[id]
-	if !ok {
-		return nil, errorf(InvalidHandle, "read handle %d is unknown or was released", id)
+	if !ok || index >= uint64(len(r.missing)) {
+		return Missing{}, false
 	}
-	missing := make([]Missing, len(r.missing))
-	for i, m := range r.missing {
-		missing[i] = Missing{m.attribute, s.say(m)}
-	}
-	return missing, nil
+	m := r.missing[index]
+	return Missing{m.attribute, s.say(m)}, true
 }
 
 // absence is what is found out when a read serves nothing of an attribute. Words are made of it if somebody asks.
