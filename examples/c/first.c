@@ -57,7 +57,7 @@ int main(void) {
   const ovstage_write_data_t data = {.tensors = &tensor, .tensor_count = 1};
   done(ovstage_write_attribute(stage, query, attribute, 1, data, OVSTAGE_PRIM_MODE_UPSERT), "write");
 
-  /* Map at ordinal 2: the column itself, not a copy of it. The other five values stay. */
+  /* Map at ordinal 2: a buffer that starts with the current values, and becomes the column. The other five stay. */
   const ovstage_map_desc_t desc = {.attribute = attribute, .dtype = float3};
   ovstage_map_handle_t map;
   ovstage_map_group_t mapped;

@@ -1,13 +1,12 @@
 """An in-process attribute stage: rows are prims, columns are attributes, values cross as DLPack tensors without copies.
 
-    with ovstage.Stage() as stage, ovstage.PathDictionary(stage) as names:
-        with names.create_path_list_from_strings(["/World/A", "/World/B"]) as prims:
-            with stage.query_from_path_list(prims) as query:
-                stage.write_attribute(query, "mass", 1, np.float32([1, 2]), is_array=False).wait()
-                stage.advance_write_floor(1).wait()
-                with stage.read_attributes(query, [names.intern_token("mass")], ovstage.OrdinalRange.latest(1)) as read:
-                    with read.fetch_next() as group:
-                        print(np.from_dlpack(group.dlpack(0)))
+    robots = ["/World/A", "/World/B"]
+    with ovstage.Stage() as stage:
+        stage.write(robots, "mass", 1, np.float32([1, 2])).wait()
+        stage.advance_write_floor(1).wait()
+        print(stage.read(robots, ["mass"])["mass"].values)
+
+Every such call stands on a longer one that C has as well (``write_attribute``, ``read_attributes``), which says more.
 
 Importing the package loads neither NumPy nor the native library: every name below is resolved when it is first used.
 """
