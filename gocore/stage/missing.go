@@ -182,7 +182,7 @@ func (s *Stage) nearest(unknown pathdict.Token) string {
 		if len(a.columns) == 0 || len(text) > 4*len(wrong)+16 {
 			continue
 		}
-		distance := edits(wrong, text)
+		distance := edits(wrong, text, least)
 		if len(wrong) >= 3 && (strings.HasPrefix(text, wrong) || strings.HasSuffix(text, ":"+wrong)) {
 			distance = 1
 		}
@@ -193,11 +193,11 @@ func (s *Stage) nearest(unknown pathdict.Token) string {
 	return best
 }
 
-// edits is the number of bytes to insert, drop or replace, letter case aside.
-func edits(a, b string) int {
+// edits is the number of bytes to insert, drop or replace, letter case aside; where it is above most, some number above most.
+func edits(a, b string, most int) int {
 	const longest = 128
-	if len(a) > longest || len(b) > longest {
-		return longest
+	if len(a) > longest || len(b) > longest || max(len(a)-len(b), len(b)-len(a)) > most {
+		return longest + most
 	}
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	row := make([]int, len(b)+1)
@@ -214,6 +214,9 @@ func edits(a, b string) int {
 			}
 			before = row[j+1]
 			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+		if least := slices.Min(row); least > most {
+			return least
 		}
 	}
 	return row[len(b)]
