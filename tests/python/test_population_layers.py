@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import weakref
 from pathlib import Path
 
@@ -124,6 +125,30 @@ def test_a_file_that_was_cut_off_is_refused_to_its_scenes_alone(tmp_path: Path, 
         population.update_from_usd_time(broken, 2, 1 / 24)
         assert points(broken, 2) == (1.5, 200_000)
         assert Sdf.Layer.Find(str(scene)).permissionToSave
+
+
+def test_files_are_read_again_while_other_threads_drop_layers(stage: Stage, tmp_path: Path) -> None:
+    scene = tmp_path / "scene.usdc"
+    mesh(scene, 10, 1.0)
+    population.open_usd(stage, scene)
+    done = threading.Event()
+
+    def export() -> None:
+        while not done.is_set():
+            Sdf.Layer.CreateAnonymous("export.usda")
+
+    exporters = [threading.Thread(target=export) for _ in range(3)]
+    for thread in exporters:
+        thread.start()
+    try:
+        for at in range(60):
+            os.utime(scene, ns=(at, at))
+            population.apply_usd_changes(stage, 2)
+    finally:
+        done.set()
+        for thread in exporters:
+            thread.join()
+    assert points(stage, 2) == (1.0, 10)
 
 
 def test_a_stage_whose_file_was_cut_off_takes_another_scene(stage: Stage, tmp_path: Path) -> None:

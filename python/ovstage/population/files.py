@@ -37,6 +37,10 @@ class _Stamp(NamedTuple):
 _stamps: dict[str, _Stamp] = {}
 """Each mapped file as it was when its layer was last seen to agree with it."""
 
+_layers: dict[str, set[str]] = {}
+"""The identifiers of the layers of each. USD is never asked for all layers that there are: others, such as exports,
+drop theirs at any time, and one that goes while Python is handed it is an error."""
+
 _broken: dict[str, bool] = {}
 """Files whose layers are empty since USD could not read them, and whether these could be saved before."""
 
@@ -44,8 +48,10 @@ _broken: dict[str, bool] = {}
 def note(layers: Iterable[Sdf.Layer]) -> None:
     """Remember the files of layers that were just read."""
     for layer in layers:
-        path = _mapped(layer)
-        if path and path not in _stamps and (stamp := _stamp(path)):
+        if not (path := _mapped(layer)):
+            continue
+        _layers.setdefault(path, set()).add(layer.identifier)
+        if path not in _stamps and (stamp := _stamp(path)):
             _stamps[path] = stamp
 
 
@@ -64,10 +70,9 @@ def read_rewritten() -> bool:
     edits that would be lost."""
     if not (paths := _rewritten()):
         return False
-    loaded = {layer: path for layer in Sdf.Layer.GetLoadedLayers() if (path := _mapped(layer))}
     for path in paths:
         stamp, is_whole = _stamp(path), True
-        for layer in (layer for layer, file in loaded.items() if file == path):
+        for layer in _loaded(path):
             if layer.dirty and path not in _broken:
                 raise Unreadable(
                     f"{path} was written in place while its layer has edits that are not saved; reload the layer, "
@@ -77,8 +82,8 @@ def read_rewritten() -> bool:
         if is_whole:
             _broken.pop(path, None)
             _stamps[path] = stamp or _stamps[path]
-    for path in _stamps.keys() - loaded.values():
-        del _stamps[path]
+    for path in [path for path in _stamps if not _loaded(path)]:
+        del _stamps[path], _layers[path]
     return True
 
 
@@ -109,6 +114,11 @@ def _read_or_empty(layer: Sdf.Layer, path: str) -> bool:
     if path in _broken:
         layer.SetPermissionToSave(_broken[path])
     return True
+
+
+def _loaded(path: str) -> list[Sdf.Layer]:
+    """The layers of a file that somebody still has."""
+    return [layer for identifier in _layers[path] if (layer := Sdf.Layer.Find(identifier))]
 
 
 def _mapped(layer: Sdf.Layer) -> str:
