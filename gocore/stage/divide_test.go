@@ -183,3 +183,91 @@ func TestArraysAreDividedToo(t *testing.T) {
 	assert.Equal(t, [][]float32{{4, 5}}, f.arrays(f.query("/A"), "x", 2))
 	assert.Equal(t, [][]float32{{6, 7, 8}}, f.arrays(f.query("/B"), "x", 2))
 }
+
+// groupsOf fetches all groups of a map.
+func (f *fixture) groupsOf(id MapID) (groups []mapping) {
+	f.Helper()
+	for {
+		g, err := f.FetchMap(id)
+		require.Nil(f, err)
+		if g == nil {
+			return groups
+		}
+		groups = append(groups, mapping{f, id, g})
+	}
+}
+
+func TestAMapHasAGroupForEachColumn(t *testing.T) {
+	for _, dtype := range []tensor.DType{float3Type, {}} { // asked for, or what there is
+		f := newMixed(t)
+		id, _, err := f.Map(f.query("/A", "/B", "/C", "/A"), MapDesc{Attribute: f.token("v"), DType: dtype}, 2)
+		require.Nil(t, err)
+		groups := f.groupsOf(id)
+		require.Len(t, groups, 2)
+		plain, color := groups[0], groups[1]
+		assert.Equal(t, []string{"float3", "color3f"}, []string{f.text(plain.Type), f.text(color.Type)})
+		assert.Equal(t, []uint32{0, 2, 3}, plain.PrimMap.Uint32s(3))
+		assert.Equal(t, uint32(1), color.PrimOffset)
+		assert.Equal(t, []float3{one(1), {}, one(1)}, plain.values(), "the current values")
+		assert.Equal(t, []float3{one(2)}, color.values())
+		copy(plain.values(), []float3{one(5), one(6), one(7)})
+		copy(color.values(), []float3{one(8)})
+		for _, g := range groups {
+			g.MapGroup.Release(f.dict)
+		}
+		op, err := f.Unmap(id, false)
+		require.Nil(t, err)
+		failure, _ := f.OpError(op)
+		require.Nil(t, failure)
+		f.seal(2)
+		for path, want := range map[string]float3{"/A": one(7), "/B": one(8), "/C": one(6)} {
+			assert.Equal(t, want, f.value(path, "v", 2), path)
+		}
+		assert.Equal(t, map[string]int{"float3": 2, "color3f": 1}, f.types("v"))
+	}
+}
+
+func TestADividedMapIsCutIntoGroups(t *testing.T) {
+	f := newMixed(t)
+	id, _, err := f.Map(f.query("/B", "/A", "/C", "/D"), MapDesc{Attribute: f.token("v"), DType: float3Type, GroupRows: 2}, 2)
+	require.Nil(t, err)
+	groups := f.groupsOf(id)
+	require.Len(t, groups, 3)
+	for _, g := range groups {
+		for i := range g.values() {
+			g.values()[i] = one(float32(10 + int(g.PrimOffset) + i))
+		}
+		_, err := f.UnmapGroup(id, g.Key, false)
+		require.Nil(t, err)
+		g.MapGroup.Release(f.dict)
+	}
+	_, err = f.Unmap(id, false)
+	require.Nil(t, err)
+	f.seal(2)
+	for path, want := range map[string]float3{"/B": one(10), "/A": one(11), "/C": one(12), "/D": one(13)} {
+		assert.Equal(t, want, f.value(path, "v", 2), path)
+	}
+}
+
+func TestADividedMapOfArraysKeepsTheirSizes(t *testing.T) {
+	f := newFixture(t)
+	for _, a := range []struct{ path, kind string }{{"/A", "float[]"}, {"/B", "half[]"}} {
+		p := ragged([]float32{1, 2})
+		p.Type = f.token(a.kind)
+		require.Nil(t, f.tryWrite(f.query(a.path), "x", 1, p))
+	}
+	desc := MapDesc{Attribute: f.token("x"), DType: float32Type, Mode: Update, HasSizes: true, ElementSizes: []uint64{3, 9, 1, 2}}
+	id, _, err := f.Map(f.query("/B", "/absent", "/A", "/B"), desc, 2)
+	require.Nil(t, err)
+	for _, g := range f.groupsOf(id) {
+		g.MapGroup.Release(f.dict)
+	}
+	op, err := f.Unmap(id, false)
+	require.Nil(t, err)
+	failure, _ := f.OpError(op)
+	require.Nil(t, failure)
+	f.seal(2)
+	assert.Equal(t, [][]float32{{1}}, f.arrays(f.query("/A"), "x", 2))
+	assert.Equal(t, [][]float32{{1, 2}}, f.arrays(f.query("/B"), "x", 2), "the last of two")
+	assert.Empty(t, f.groups(f.query("/absent"), "x", 2))
+}

@@ -39,9 +39,56 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 	if err := checkSizes(sizes, e.schema.DType, name); err != nil {
 		return err
 	}
-	var err *Error
-	e.column, err = s.columnFor(e.name, e.prims, e.schema, m.ordinal)
-	return err
+	return s.share(m, desc)
+}
+
+// share finds the column of a session's prims, or divides them among those that take a part each, as a write is.
+func (s *Stage) share(m *session, desc *MapDesc) *Error {
+	e := &m.entry
+	c, refused := s.columnFor(e.name, e.prims, e.schema, m.ordinal)
+	if refused == nil {
+		m.shares = []share{{e.prims, c}}
+		return nil
+	}
+	a := s.attributes[e.name]
+	homes, err := s.homes(a, e, m.ordinal)
+	if err != nil {
+		return err
+	}
+	positions, sizes := make([]uint32, 0, len(homes)), make([]uint64, 0, len(desc.ElementSizes))
+	for at, c := range a.columns {
+		var paths []uint32
+		for k, path := range e.prims.Indices() {
+			if homes[k] != at {
+				continue
+			}
+			paths, positions = append(paths, path), append(positions, m.position(k))
+			if desc.HasSizes {
+				sizes = append(sizes, desc.ElementSizes[k])
+			}
+		}
+		if len(paths) == 0 {
+			continue
+		}
+		p := share{s.dict.ListAt(paths), c}
+		if err := s.contradicted(a, c, p.prims, e.schema, m.ordinal); err != nil {
+			return err
+		}
+		m.shares = append(m.shares, p)
+	}
+	if len(m.shares) == 0 {
+		return refused
+	}
+	m.positions, desc.ElementSizes = positions, sizes
+	return nil
+}
+
+// position is where the query lists a prim.
+func (m *session) position(prim int) uint32 {
+	if m.positions == nil {
+		return uint32(prim)
+	}
+	return m.positions[prim]
 }
 
 // keepExisting narrows a map to the prims that exist, with their element sizes.
@@ -133,7 +180,7 @@ func (s *Stage) existingDType(prims *pathdict.List, attr pathdict.Token, name st
 		if !carried {
 			continue
 		}
-		if found != nil {
+		if found != nil && (found.Schema().DType != c.Schema().DType || found.Schema().Array != c.Schema().Array) {
 			return tensor.DType{}, errorf(InvalidArgument, "attribute %q is %s on some of the prims and %s on others: map them apart",
 				name, found.Schema(), c.Schema())
 		}
@@ -147,8 +194,7 @@ func (s *Stage) existingDType(prims *pathdict.List, attr pathdict.Token, name st
 
 // lend cuts a session's prims into groups and gives each its buffer. On failure the session holds what it got so far.
 func (s *Stage) lend(m *session, desc MapDesc) *Error {
-	prims := m.entry.prims
-	count := prims.Len()
+	count := m.entry.prims.Len()
 	if count == 0 {
 		return nil
 	}
@@ -156,12 +202,10 @@ func (s *Stage) lend(m *session, desc MapDesc) *Error {
 	if desc.GroupRows > 0 {
 		rows = int(min(desc.GroupRows, uint64(count)))
 	}
-	m.groups = make([]mapped, (count+rows-1)/rows)
+	m.cut(rows)
 	m.firstKey = s.nextIDs(len(m.groups))
 	for i := range m.groups {
 		g := &m.groups[i]
-		g.from = i * rows
-		g.prims = s.dict.Part(prims, g.from, min(rows, count-g.from))
 		var sizes []uint64
 		if desc.HasSizes {
 			sizes = desc.ElementSizes[g.from : g.from+g.prims.Len()]
@@ -173,6 +217,18 @@ func (s *Stage) lend(m *session, desc MapDesc) *Error {
 	return nil
 }
 
+// cut makes groups of so many prims of each share; the last one may have fewer.
+func (m *session) cut(rows int) {
+	from := 0
+	for _, p := range m.shares {
+		for at := 0; at < p.prims.Len(); at += rows {
+			prims := m.dict.Part(p.prims, at, min(rows, p.prims.Len()-at))
+			m.groups = append(m.groups, mapped{from: from + at, prims: prims, column: p.column})
+		}
+		from += p.prims.Len()
+	}
+}
+
 // open takes the group's buffer, with its initial contents.
 func (g *mapped) open(m *session, sizes []uint64) (err error) {
 	e := &m.entry
@@ -180,14 +236,14 @@ func (g *mapped) open(m *session, sizes []uint64) (err error) {
 	switch {
 	case e.schema.Array:
 		err = g.openArrays(m, sizes)
-	case e.column == nil || m.initial == Zero:
+	case g.column == nil || m.initial == Zero:
 		g.block, err = memory.AllocZeroed(size, memory.Columns)
 	case m.initial == Discard:
-		g.block, err = e.column.Buffer(size, true)
+		g.block, err = g.column.Buffer(size, true)
 	default:
 		var b *query.Binding
-		if b, err = e.column.bindings.Of(e.column.Column, g.prims); err == nil {
-			g.block, err = b.Draft(e.column.Column, m.ordinal)
+		if b, err = g.column.bindings.Of(g.column.Column, g.prims); err == nil {
+			g.block, err = b.Draft(g.column.Column, m.ordinal)
 		}
 	}
 	return err
@@ -212,14 +268,14 @@ func (g *mapped) openArrays(m *session, sizes []uint64) error {
 		arena.Used += int(n * element)
 	}
 	g.block, g.spans, g.used = arena.Block, block, arena.Used
-	if e.column == nil || m.initial != Current {
+	if g.column == nil || m.initial != Current {
 		return nil
 	}
-	b, err := e.column.bindings.Of(e.column.Column, g.prims)
+	b, err := g.column.bindings.Of(g.column.Column, g.prims)
 	if err != nil {
 		return err
 	}
-	values := e.column.Values(b.Rows(), m.ordinal)
+	values := g.column.Values(b.Rows(), m.ordinal)
 	b.Each(func(position int, _ uint32) {
 		at := spans[position]
 		memory.Copied(copy(arena.Block.Bytes()[at.Offset:at.Offset+at.Length], values[0]))

@@ -43,7 +43,8 @@ type MapGroup struct {
 type session struct {
 	query     query.Query // holds a list handle of its own
 	entry     entry       // its prims are those of the query that the mode lets through
-	positions []uint32    // where the query lists them; nil: position k lists prim k
+	shares    []share     // of them, for the columns that take them; mostly one
+	positions []uint32    // where the query lists the prims of the shares; nil: position k lists prim k
 	ordinal   uint64
 	initial   Initial
 	groups    []mapped // each a part of the prims, in order; empty when there are none
@@ -52,10 +53,17 @@ type session struct {
 	dict      *pathdict.Dictionary
 }
 
+// share is the prims of a session that go to one column.
+type share struct {
+	prims  *pathdict.List
+	column *bound // nil until it is created
+}
+
 // mapped is the buffer of one group, in the order of its prims.
 type mapped struct {
-	from    int // its first prim among those of the session
+	from    int // its first prim among those of the shares
 	prims   *pathdict.List
+	column  *bound       // that of their share, when the session was opened
 	block   memory.Block // what the client writes to; invalid once committed
 	spans   memory.Block // array columns: where in block each prim's values are,
 	used    int          // and how many bytes they take
@@ -115,13 +123,14 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 		return nil, wrap(failure, "attribute %q", s.quoted(m.entry.name))
 	}
 	a := s.attributes[m.entry.name]
+	e := entry{schema: m.entry.schema, column: g.column}
 	n := g.prims.Len()
 	_ = s.dict.AddRef(m.query.Handle)
 	g.fetched = true
 	m.next++
 	return &MapGroup{Key: m.firstKey + uint64(m.next-1), Group: Group{
 		Attribute: m.entry.name, Ordinal: m.ordinal, Semantic: m.entry.schema.Semantic, List: m.query.Handle,
-		Type: pathdict.Token(m.entry.typeName()), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
+		Type: pathdict.Token(e.typeName()), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
 		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.entry.schema.DType, Array: m.entry.schema.Array,
 		Floor: s.floorOf(a), Generation: a.generation(latest),
 	}}, nil

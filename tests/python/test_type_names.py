@@ -258,6 +258,17 @@ def test_values_without_a_name_go_where_each_prim_has_its_own(stage):
         stage.write(bodies, "v", 4, np.zeros((3, 3), np.float32), type_name="float3").wait()
 
 
+def test_a_map_has_a_group_for_each_column(stage):
+    stage.write(A, "v", 1, np.float32([1]), type_name="float").wait()
+    stage.write(B, "v", 1, np.float32([2]), type_name="other").wait()
+    with stage.map(BOTH, "v", 2) as mapping:
+        for group in mapping.groups():
+            np.from_dlpack(group.dlpack(0))[:] += 10
+    stage.advance_write_floor(2).wait()
+    assert [stage.get(prim, "v") for prim in BOTH] == [11, 12]
+    assert types(stage, "v") == ["float", "other"]
+
+
 def test_texts_and_tokens_go_back_to_usd_as_what_they_were(stage, tmp_path):
     pytest.importorskip("pxr")
     from pxr import Sdf
