@@ -350,3 +350,25 @@ def test_a_text_that_is_none_in_metadata_is_named(
     assert read(stage, "/C", "size") == 2
     if "int cafQQ" not in text:  # without its keys, USD hands out nothing of a dictionary
         assert read(stage, "/C", "usd-metadata:customData:ok") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("asset a = @./a.<UDIM>.png@", True),
+        ("asset[] a = [@./a.png@, @./a.<UDIM>.png@]", True),
+        ('asset a = @`"./${X}.png"`@', True),
+        ("asset a = @/a.<UDIM>.png@", False),
+        ("asset a = @./a.png@", False),
+    ],
+)
+def test_an_asset_path_in_metadata_that_needs_its_place_is_named(stage: Stage, value: str, named: bool) -> None:
+    text = f'#usda 1.0\ndef Cube "C" (\n    customData = {{\n {value}\n }}\n)\n{{\n}}\n'
+    everything = population.Selector(
+        population.PrimPredicate.all(), population.PropertyPredicate.all(), prim_metadata_paths=["customData"]
+    )
+    desc = population.Desc(selectors=[everything])
+    report = population.open_usd_from_string_with_desc(stage, text, 1, math.nan, desc)
+    found = [(said.path, said.attribute, said.reason) for said in report.skipped]
+    reason = "its path is not resolved; it is published as written"
+    assert found == ([("/C", "usd-metadata:customData:a", reason)] if named else [])

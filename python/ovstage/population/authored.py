@@ -23,8 +23,8 @@ from ovstage.population.texts import NO_TEXT, readable
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
-__all__ = ["Authored", "Slot"]
-
+__all__ = ["UNRESOLVED", "Authored", "Slot", "needs_its_place"]
+UNRESOLVED = "its path is not resolved; it is published as written"
 _OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
 
 _ASSETS = (Sdf.AssetPath, Sdf.AssetPathArray)
@@ -127,10 +127,10 @@ class Authored:
             if not isinstance(value, _ASSETS):  # prims that look alike may author different types
                 continue
             for path in [value] if isinstance(value, Sdf.AssetPath) else value:
-                if not path.resolvedPath and _needs_its_place(path):
+                if needs_its_place(path):
                     spec = self._opinion(each)
                     where = f" to {spec.layer.realPath}" if spec and spec.layer.realPath else ""
-                    self._skip(slot, row, f"its path is not resolved; it is published as written, relative{where}")
+                    self._skip(slot, row, f"{UNRESOLVED}, relative{where}")
 
     def _opinion(self, found: Usd.Attribute) -> Sdf.AttributeSpec | None:
         """What says the value of an attribute in the layers."""
@@ -180,8 +180,10 @@ class Authored:
         self._scene.skip((row,), slot.name, reason)
 
 
-def _needs_its_place(path: Sdf.AssetPath) -> bool:
+def needs_its_place(path: Sdf.AssetPath) -> bool:
     """Whether there may be something where USD finds nothing, and only the place of the path says where."""
+    if path.resolvedPath:
+        return False
     if path.authoredPath.startswith("`"):
         return True
     return bool(_TILES.search(path.path)) and not (os.path.isabs(path.path) or is_address(path.path))

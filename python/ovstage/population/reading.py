@@ -13,10 +13,10 @@ from functools import partial
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
-from pxr import Usd  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
-from ovstage.population.authored import Authored, Slot
+from ovstage.population.authored import UNRESOLVED, Authored, Slot, needs_its_place
 from ovstage.population.columns import Scene
 from ovstage.population.forms import RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
@@ -284,6 +284,9 @@ class Reader:
             return
         form, value = stored
         self.scene.column(column, form).add(row, value)
+        assets = [value] if isinstance(value, Sdf.AssetPath) else value if isinstance(value, Sdf.AssetPathArray) else []
+        if any(map(needs_its_place, assets)):
+            self.scene.skip((row,), column, UNRESOLVED)
 
 
 def _might_vary(found: Usd.Property) -> bool:
