@@ -338,6 +338,14 @@ def test_a_destination_whose_name_is_no_utf8_is_refused(stage: ovstage.Stage, tm
         assert refused.value.code == ErrorCode.INVALID_ARGUMENT
 
 
+def test_a_destination_that_is_an_extension_alone_is_refused(stage: ovstage.Stage, tmp_path: Path) -> None:
+    put(stage, {"/A": np.float64(1)}, "mass")
+    with pytest.raises(OvstageError, match="says no USD format"):
+        population.export_to_usd_file(stage, tmp_path / ".usda", 1)
+    assert not list(tmp_path.iterdir())
+    population.export_to_usd_file(stage, tmp_path / ".a.usda", 1)
+
+
 def test_a_destination_that_holds_a_text_that_is_no_utf8(tmp_path: Path) -> None:
     """USD reads such a file, and its Python cannot tell what it says."""
     file = tmp_path / "odd.usdc"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
 __all__ = ["UNRESOLVED", "Authored", "Slot", "needs_its_place"]
+
 UNRESOLVED = "its path is not resolved; it is published as written"
 _OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
 

@@ -36,7 +36,8 @@ def claim(identifier: str, owner: object) -> None:
     """Reserve an identifier; ``OvstageError`` when somebody writes there or its format is not USD."""
     _require_text(identifier)
     guard.path(identifier, "identifier")
-    if not identifier.lower().endswith(_FORMATS):
+    name = os.path.basename(identifier).lower()
+    if not name.endswith(_FORMATS) or name in _FORMATS:  # USD takes .usda alone for a name without an extension
         raise OvstageError(
             ErrorCode.INVALID_ARGUMENT,
             f"the extension of {identifier!r} says no USD format: use {', '.join(_FORMATS)}",
