@@ -109,7 +109,7 @@ func (c *bound) rowsOf(prims *pathdict.List) (column.Rows, error) {
 func accepts(have, schema column.Schema) bool {
 	return have.DType == schema.DType && have.Array == schema.Array &&
 		(have.Semantic == schema.Semantic || have.Semantic == 0 || schema.Semantic == 0) &&
-		(have.Type == schema.Type || have.Type == column.Type{} || schema.Type == column.Type{})
+		(have.Type.Token == schema.Type.Token || have.Type.Token == 0 || schema.Type.Token == 0)
 }
 
 // isText reports whether the values of a type are the ids of texts although no role says so.
@@ -123,6 +123,8 @@ func (a *attribute) takes(c *bound, prims *pathdict.List, schema column.Schema) 
 	switch {
 	case !accepts(have, schema):
 		return false, nil
+	case have.Type.Token == schema.Type.Token:
+		return true, nil
 	case isText(have.Type) && schema.Type == column.Type{}:
 		rows, err := c.rowsOf(prims)
 		return rows.Len() == prims.Len() && !slices.Contains(c.Alive(rows, latest), false), err
@@ -159,8 +161,25 @@ func (s *Stage) typeOf(name pathdict.Token) column.Type {
 // tokenColumns are the recorded attributes whose schema the interface fixes: token ids, one or an array per prim.
 var tokenColumns = map[string]bool{"usd-prim-type": false, "usd-schemas": true}
 
+// ruled reports whether the interface has a rule for a name: it is an alias, can't be written, or has a fixed schema.
+func (s *Stage) ruled(name pathdict.Token) bool {
+	text := s.text(name)
+	_, alias := aliases[text]
+	_, fixed := tokenColumns[text]
+	return alias || fixed || slices.Contains(derived, text)
+}
+
+// isPlain reports whether a name is that of an attribute for which there is no rule. It is quick: texts are not looked at.
+func (s *Stage) isPlain(name pathdict.Token) bool {
+	a := s.attributes[name]
+	return a != nil && a.plain
+}
+
 // checkFixed refuses another schema for an attribute whose schema is fixed.
 func (s *Stage) checkFixed(name pathdict.Token, schema column.Schema) *Error {
+	if s.isPlain(name) {
+		return nil
+	}
 	array, fixed := tokenColumns[s.text(name)]
 	expected := column.Schema{DType: tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}, Array: array}
 	given := column.Schema{DType: schema.DType, Array: schema.Array}
@@ -175,6 +194,9 @@ var aliases = map[string]string{"omni:fabric:localMatrix": "omni:xform"}
 
 // stored returns the name under which the column of an attribute is kept.
 func (s *Stage) stored(name pathdict.Token) pathdict.Token {
+	if s.isPlain(name) {
+		return name
+	}
 	if target, ok := aliases[s.text(name)]; ok {
 		if token, err := s.dict.Token(target); err == nil {
 			return token

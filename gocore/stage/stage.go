@@ -66,6 +66,7 @@ const MaxName = 4096
 // attribute is everything known under one name: its floor and one column for each schema in use.
 type attribute struct {
 	name    pathdict.Token
+	plain   bool // the interface has no rule for its name
 	floor   uint64
 	columns []*bound
 	past    uint64 // generations of columns that have gone
@@ -160,7 +161,7 @@ func (s *Stage) nextIDs(n int) uint64 { return handles.Add(uint64(n)) - uint64(n
 func (s *Stage) known(name pathdict.Token) *attribute {
 	a := s.attributes[name]
 	if a == nil {
-		a = &attribute{name: name}
+		a = &attribute{name: name, plain: !s.ruled(name)}
 		s.attributes[name] = a
 	}
 	return a

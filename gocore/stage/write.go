@@ -427,6 +427,9 @@ func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 
 // checkTarget refuses names that can't be written and ordinals that are sealed.
 func (s *Stage) checkTarget(verb string, name pathdict.Token, ordinal uint64) *Error {
+	if s.isPlain(name) {
+		return s.checkFloor(name, ordinal)
+	}
 	if err := s.checkNames("attribute", []pathdict.Token{name}); err != nil {
 		return err
 	}
