@@ -49,8 +49,9 @@ static void* lose(ov_inputs* in, const char* what) {
 
 /* Room for so many entries of an argument. NULL: out of memory, or something has been lost before. */
 static void* room_for(ov_inputs* in, const char* what, size_t count, size_t size) {
-  if (in->lost != NULL || count > MOST_BYTES / size) return lose(in, what);
-  size_t bytes = (count * size + 7) & ~(size_t)7;
+  size_t bytes;
+  if (in->lost != NULL || __builtin_mul_overflow(count, size, &bytes) || bytes > MOST_BYTES) return lose(in, what);
+  bytes = (bytes + 7) & ~(size_t)7;
   if (bytes > in->left) {
     size_t least = bytes > CHUNK ? bytes : CHUNK;
     chunk* more = malloc(sizeof *more + least);
@@ -173,11 +174,16 @@ static ov_write* input_writes(ov_inputs* in, const ovstage_attribute_write_t* wr
   return own;
 }
 
+ov_batch ov_input_batch(ov_inputs* in, const ovstage_go_batch_t* batch) {
+  ov_write* writes = input_writes(in, batch->writes, batch->write_count);
+  return (ov_batch){batch->query, in->lost == NULL ? writes : NULL, batch->write_count};
+}
+
 ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, size_t count) {
   const ovstage_go_batch_t* given = count <= OV_MOST_ENTRIES ? ov_input(in, "batches", batches, count, sizeof *batches) : NULL;
   ov_batch* own = given != NULL && count > 0 ? room_for(in, "batches", count, sizeof *own) : NULL;
   for (size_t i = 0; own != NULL && i < count; i++)
-    own[i] = (ov_batch){given[i].query, input_writes(in, given[i].writes, given[i].write_count), given[i].write_count};
+    own[i] = ov_input_batch(in, &given[i]);
   return in->lost == NULL ? own : NULL;
 }
 
@@ -230,7 +236,7 @@ static void input_type_names(ov_inputs* in, const ovx_string_or_token_t* names, 
 
 ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count,
                                        const ovx_string_or_token_t* type_names) {
-  if (type_names != NULL && batches != NULL) input_type_names(in, type_names, batches, count);
+  if (type_names != NULL && batches != NULL && in->lost == NULL) input_type_names(in, type_names, batches, count);
   for (size_t i = 0; batches != NULL && i < count; i++)
     for (size_t k = 0; k < batches[i].count && in->lost == NULL; k++) input_payload(in, &batches[i].writes[k]);
   return ov_inputs_status(in);

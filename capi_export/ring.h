@@ -226,7 +226,9 @@ typedef struct ov_batch {
 } ov_batch;
 
 /* First the batches, and which tensors were given away; then all else, which has the status of the inputs. type_names has one
- * for each write of all batches, or is NULL. */
+ * for each write of all batches, or is NULL. ov_input_batch is for a batch that is the library's already; its writes are NULL
+ * when something was lost. */
+ov_batch ov_input_batch(ov_inputs* in, const ovstage_go_batch_t* batch);
 ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, size_t count);
 ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count,
                                        const ovx_string_or_token_t* type_names);

@@ -228,9 +228,9 @@ E ov_write_batch(C c, const char* symbol, const ovstage_go_batch_t* batch, const
                  ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool many) {
   ov_inputs in;
   ov_inputs_open(&in);
-  ov_batch* own = ov_input_batches(&in, batch, 1);
+  ov_batch own = ov_input_batch(&in, batch);
   ov_managed_list managed;
-  ov_managed_take(&managed, own, 1);
+  ov_managed_take(&managed, &own, 1);
   E result = {ov_enter(c, symbol), 0};
   if (result.status == OVSTAGE_OK) {
     if (batch->writes == NULL && batch->write_count > 0)
@@ -239,8 +239,8 @@ E ov_write_batch(C c, const char* symbol, const ovstage_go_batch_t* batch, const
     else if (batch->write_count > OV_MOST_ENTRIES)
       result.status = ov_too_many("write_count", batch->write_count);
     else if ((result.status = ov_managed_check(&managed)) == OVSTAGE_OK &&
-             (result.status = ov_input_payloads(&in, own, 1, type_names)) == OVSTAGE_OK)
-      result = ovgoWrite(c, own, &managed, ordinal, mode, many);
+             (result.status = ov_input_payloads(&in, &own, 1, type_names)) == OVSTAGE_OK)
+      result = ovgoWrite(c, &own, &managed, ordinal, mode, many);
     result = ov_accept(c, symbol, result);
   }
   ov_managed_give_back(&managed);

@@ -186,7 +186,7 @@ func (a *attribute) stamp(c *bound, values column.Schema) {
 		c.Stamp(values.Semantic)
 		a.postings = nil // its values may be tokens from now on
 	}
-	if have.Type == (column.Type{}) && values.Type != (column.Type{}) {
+	if have.Type.Token == 0 && values.Type.Token != 0 {
 		c.StampType(values.Type)
 	}
 }

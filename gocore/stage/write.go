@@ -89,7 +89,7 @@ type entry struct {
 
 // typeName is the number of the name of the type that the values have, or that their column has.
 func (e *entry) typeName() uint64 {
-	if e.schema.Type == (column.Type{}) && e.column != nil {
+	if e.schema.Type.Token == 0 && e.column != nil {
 		return e.column.Schema().Type.Token
 	}
 	return e.schema.Type.Token
