@@ -45,12 +45,14 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 			entries[i].release()
 		}
 	}()
+	empty := false // is one of them
 	for i := range writes {
 		before := len(entries)
 		e, err := s.judge(q, &writes[i], ordinal, mode)
 		if entries = append(entries, e); err == nil {
 			entries, err = s.place(entries, ordinal)
 		}
+		empty = empty || e.prims.Len() == 0
 		if err != nil {
 			return 0, err
 		}
@@ -59,7 +61,9 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 				s.quoted(e.name))
 		}
 	}
-	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
+	if empty {
+		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
+	}
 	if err := s.apply(entries, ordinal, mode); err != nil {
 		return 0, err
 	}
