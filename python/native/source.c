@@ -315,7 +315,11 @@ static bool refuse_object(PyObject* object, place* at) {
 }
 
 static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out) {
-  static PyObject *ascontiguousarray, *asanyarray;
+  static PyObject *ascontiguousarray, *asanyarray, *unmissing;
+  if (!package_attribute(&unmissing, "ovstage.guard", "unmissing")) return false;
+  PyObject* judged = PyObject_CallFunction(unmissing, "Os", object, place_text(at));
+  if (!judged) return false;
+  Py_DECREF(judged);
   PyObject* convert = package_attribute(&ascontiguousarray, "numpy", "ascontiguousarray");
   PyObject* keep_class = convert ? package_attribute(&asanyarray, "numpy", "asanyarray") : NULL;
   if (!keep_class) {

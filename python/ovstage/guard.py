@@ -157,6 +157,15 @@ def unmasked(values: object, name: str) -> None:
         )
 
 
+def unmissing(values: Any, name: str) -> None:
+    """Refuse a column of pandas with ``NA``, of which NumPy makes NaN, and floats of the integers beside it."""
+    if hasattr(getattr(values, "dtype", None), "na_value") and values.isna().any():
+        raise ValueError(
+            f"{name} has missing values (NA), which are no values: fill them (fillna), and to leave their prims alone "
+            f"pass mask=values.notna() too"
+        )
+
+
 def _hides(values: object, ma: Any) -> bool:
     if isinstance(values, (list, tuple)):
         return any(_hides(item, ma) for item in values)

@@ -596,6 +596,17 @@ def test_columns_of_tables_are_masks(scene, make):
         scene.stage.write_attribute(scene.all, "mass", 10, np.zeros(5), is_array=False, index_map=make(DONES))
 
 
+@pytest.mark.parametrize("kind", ["Int64", "Float32", "boolean", "int64[pyarrow]"])
+def test_columns_with_holes_are_no_values(other, kind):
+    column = pd.Series([1, None, 0], dtype=kind)
+    with pytest.raises(ValueError, match=r"tensors has missing values \(NA\)"):
+        other.write(PATHS[:3], "v", 1, column)
+    assert other.attributes() == []
+    other.write(PATHS[:3], "v", 1, column.fillna(column.iloc[0])).wait()
+    with pytest.raises(ValueError, match=r"tensors\[1\] has missing values"):
+        other.write(PATHS[:2], "w", 1, [column.dropna(), column], is_array=True)
+
+
 @pytest.mark.parametrize(
     "mask", [pd.Series([True, None] * 2 + [True], dtype="boolean"), pa.array([True, None] * 2 + [True])]
 )

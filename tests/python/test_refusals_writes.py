@@ -15,6 +15,16 @@ from ovstage import AttributeSemantic, DLDataType, DLDevice, DLTensor, PrimMode,
 # --- what some rows need first ---
 
 
+class Nullable:
+    """Like a column of pandas that has NA where a number could be."""
+
+    class dtype:
+        na_value = None
+
+    def isna(self) -> np.ndarray:
+        return np.array([False, True])
+
+
 KEPT = np.float32([8, 9])
 
 
@@ -267,6 +277,11 @@ WRITES: list[Row] = [
         "ValueError: tensors is a list of 2 tensors, got [True, False] (list); for one value per prim pass one array, "
         "np.bool_([...])",
         lambda s: s.put([True, False]),
+    ),
+    (
+        "ValueError: tensors has missing values (NA), which are no values: fill them (fillna), and to leave their "
+        "prims alone pass mask=values.notna() too",
+        lambda s: s.put(Nullable()),
     ),
     (
         'OvstageError: INVALID_ARGUMENT: attribute "mass": the tensor (shape (), float32) has 1 rows, but 2 prims are '
