@@ -113,7 +113,8 @@ static const char* look_at(int file, ovstage_go_note_t* out) {
 static bool look(PyObject* path, ovstage_go_note_t* out) {
   PyObject* name;
   if (!PyUnicode_FSConverter(path, &name)) return false;
-  int file = open(PyBytes_AsString(name), O_RDONLY | O_CLOEXEC);
+  /* Not to wait for a writer, where it is a pipe. */
+  int file = open(PyBytes_AsString(name), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const char* fault = file < 0 ? strerror(errno) : look_at(file, out);
   if (file >= 0) close(file);
   Py_DECREF(name);

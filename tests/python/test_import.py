@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import shutil
 import sys
@@ -227,6 +228,14 @@ Stage().destroy()
 """
     done = fresh_python(program, cwd=copied, env={"PYTHONPATH": str(copied)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_pipe_is_no_library_and_is_not_waited_for(fresh_python, copied):
+    shutil.copy(PACKAGE / "_native.abi3.so", copied / "ovstage")
+    os.mkfifo(copied / "ovstage" / "libovstage.so")
+    done = fresh_python("import ovstage; ovstage.library_version()", cwd=copied, env={"PYTHONPATH": str(copied)})
+    assert done.returncode == 1
+    assert "it is no shared library" in done.stderr
 
 
 def test_works_without_numpy(fresh_python):
