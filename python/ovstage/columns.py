@@ -188,7 +188,7 @@ def column(groups: Sequence[ReadGroup], prims: int) -> Column:
     kept, lost = [g for g in groups if not g.is_delete], [g for g in groups if g.is_delete]
     values, offsets = _values(kept, prims)
     semantics = {group.semantic for group in groups}
-    types = {group._type_token: group for group in groups}
+    types = {group._type_token for group in groups}
     return Column(
         values=_frozen(values),
         valid=_frozen(_covered(kept, prims)),
@@ -196,7 +196,7 @@ def column(groups: Sequence[ReadGroup], prims: int) -> Column:
         offsets=None if offsets is None else _frozen(offsets),
         semantic=semantics.pop() if len(semantics) == 1 else AttributeSemantic.NONE,
         ordinal=max(group.ordinal for group in groups),
-        type_name=groups[0].type_name if len(types) == 1 else "",
+        type_name=groups[0].type_name if types != {0} and len(types) == 1 else "",
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from ovstage import guard, leak, tables
 from ovstage._load import native
-from ovstage.columns import Columns, column
+from ovstage.columns import Column, Columns, column
 from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup, ReadGroup
 from ovstage.guard import TIMEOUT_INFINITE
@@ -149,7 +149,8 @@ class Read(Handle):
         out: taking it raises a ``KeyError`` that says why. Raises ``ValueError`` where an attribute has several element
         types on different prims.
         """
-        return self._gather(timeout)[0]
+        found, missing, _ = self._gather(timeout)
+        return Columns(found, missing)
 
     def to_arrow(self, timeout: int = TIMEOUT_INFINITE, *, strings: bool = False) -> pyarrow.Table:
         """Every remaining group as one ``pyarrow.Table``: a row per prim of the query, a column per attribute.
@@ -182,9 +183,9 @@ class Read(Handle):
 
     def _content(self, timeout: int, strings: bool) -> tables.Content:
         stage = self._stage
-        found, prims = self._gather(timeout, lambda prim_list: stage._lists.of(stage, prim_list))
+        found, why, prims = self._gather(timeout, lambda prim_list: stage._lists.of(stage, prim_list))
         names = stage._token_strings(list(found))
-        missing = dict(zip(stage._token_strings(list(found.missing)), found.missing.values(), strict=True))
+        missing = dict(zip(stage._token_strings(list(why)), why.values(), strict=True))
         columns = dict(zip(names, found.values(), strict=True))
         content = tables.Content.of(columns, prims or tables.Listed(()), missing)
         return content.worded(stage._token_strings, stage._path_strings, strings=strings)
@@ -194,9 +195,9 @@ class Read(Handle):
         timeout: int,
         listed: Callable[[int], tables.Listed | None] = lambda _: None,
         attributes: int | None = None,
-    ) -> tuple[Columns[int], tables.Listed | None]:
-        """Columns by token, and the query's paths if they are asked for. The groups are released. Why columns are
-        missing is asked where there are fewer than ``attributes``."""
+    ) -> tuple[dict[int, Column], dict[int, str], tables.Listed | None]:
+        """Columns by token, why others are missing, which is asked where there are fewer than ``attributes``, and the
+        query's paths if they are asked for. The groups are released."""
         groups: dict[int, list[ReadGroup]] = {}
         try:
             for group in self.groups(timeout):
@@ -205,7 +206,7 @@ class Read(Handle):
             columns = {token: column(parts, count(parts[0].prim_list)) for token, parts in groups.items()}
             whole = len(columns) == attributes
             missing = {} if whole else dict(self._stage._read_missing(self))
-            return Columns(columns, missing), next((listed(parts[0].prim_list) for parts in groups.values()), None)
+            return columns, missing, next((listed(parts[0].prim_list) for parts in groups.values()), None)
         finally:
             for group in (group for parts in groups.values() for group in parts):
                 group.release()

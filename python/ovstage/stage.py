@@ -356,10 +356,9 @@ class Stage(native.Stage):
         chosen = select(self, prims)
         with self._read_whole(chosen, tokens, ordinal) as read:
             read.wait()
-            columns, _ = read._gather(TIMEOUT_INFINITE, attributes=len(set(tokens)))
+            columns, missing, _ = read._gather(TIMEOUT_INFINITE, attributes=len(set(tokens)))
         named = list(zip(asked, tokens, strict=True))
         found = {name: columns[token] for name, token in named if token in columns}
-        missing = columns.missing
         return Columns(found, {name: missing[token] for name, token in named if token in missing} if missing else {})
 
     def read_arrow(
