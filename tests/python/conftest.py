@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,9 @@ from children import run_python
 
 import ovstage
 from ovstage import OrdinalRange
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
 
 NUMPY_WRITES = np.from_dlpack(np.zeros(1)).flags.writeable
 """NumPy before 2.2.5 takes every DLPack export as read-only."""

@@ -144,7 +144,7 @@ class Crowd:
             assert query.result().total_prim_count in (0, self.ROWS)
 
     def floors(self, number, table, ordinal, value):
-        with self.stage.get_attribute_write_floor("x") as floor, self.stage.get_oldest_preserved_ordinal() as oldest:
+        with self.stage.get_oldest_preserved_ordinal() as oldest, self.stage.get_attribute_write_floor("x") as floor:
             assert oldest.fetch() <= floor.fetch() < next(self.ordinals)
 
     def intern(self, number, table, ordinal, value):

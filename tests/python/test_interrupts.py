@@ -21,7 +21,8 @@ import pytest
 import ovstage
 from ovstage import OrdinalRange, instancing
 
-SECONDS = 0.6
+SECONDS, FEWEST = 0.6, 200
+"""How long each is interrupted, and on a busy machine longer, until it was so often."""
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[
 
     def run(body: Callable[[], Any]) -> int:
         count, chance, until = 0, random.Random(5), time.monotonic() + SECONDS
-        while time.monotonic() < until:
+        while time.monotonic() < until or count < FEWEST:
             try:
                 try:
                     signal.setitimer(signal.ITIMER_REAL, 20e-6 + chance.random() * 200e-6)
@@ -122,5 +123,5 @@ def test_interrupts_leave_nothing_open(interrupted, name):
             before = alive()
             count = interrupted(body)
             assert alive() == before
-        assert count > 100
+        assert count >= FEWEST
         prims.release()
