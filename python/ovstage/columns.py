@@ -187,16 +187,22 @@ def column(groups: Sequence[ReadGroup], prims: int) -> Column:
     """The column that the groups of one attribute, at least one, make for a query of ``prims`` prims."""
     kept, lost = [g for g in groups if not g.is_delete], [g for g in groups if g.is_delete]
     values, offsets = _values(kept, prims)
-    semantics = {group.semantic for group in groups}
-    types = {group._type_token for group in groups}
+    first, *others = groups
+    semantic, type_name, ordinal = first.semantic, first.type_name if first._type_token else "", first.ordinal
+    for group in others:
+        if group.semantic != semantic:
+            semantic = AttributeSemantic.NONE
+        if group._type_token != first._type_token:
+            type_name = ""
+        ordinal = max(ordinal, group.ordinal)
     return Column(
         values=_frozen(values),
         valid=_frozen(_covered(kept, prims)),
         deleted=_frozen(_covered(lost, prims)),
         offsets=None if offsets is None else _frozen(offsets),
-        semantic=semantics.pop() if len(semantics) == 1 else AttributeSemantic.NONE,
-        ordinal=max(group.ordinal for group in groups),
-        type_name=groups[0].type_name if types != {0} and len(types) == 1 else "",
+        semantic=semantic,
+        ordinal=ordinal,
+        type_name=type_name,
     )
 
 
@@ -226,7 +232,8 @@ def _covered(groups: Sequence[ReadGroup], prims: int) -> npt.NDArray[np.bool_]:
     """A mask of the prims that groups are about. All and none are one byte that is seen ``prims`` times."""
     import numpy as np
 
-    whole = any(_in_order(group, prims) for group in groups)
+    several = len(groups) > 1
+    whole = any(_in_order(group, prims) for group in groups) if several else groups and _in_order(groups[0], prims)
     if whole or not groups:
         return np.ndarray((prims,), np.bool_, b"\1" if whole else b"\0", strides=(0,))
     mask = np.zeros(prims, np.bool_)
