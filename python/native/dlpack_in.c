@@ -18,10 +18,10 @@ const DLTensor* import_tensor(const import* self) {
 }
 
 void import_close(import* self) {
+  if (!self->legacy && !self->versioned) return;
   import taken = *self;
   self->legacy = NULL;
   self->versioned = NULL;
-  if (!taken.legacy && !taken.versioned) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback); /* a deleter written in Python must not meet, nor replace, our exception */
   if (taken.versioned && taken.versioned->deleter) taken.versioned->deleter(taken.versioned);

@@ -279,8 +279,9 @@ static int hides_elements_of_items(PyObject* list) {
 
 int hides_elements(PyObject* value) {
   PyTypeObject* type = Py_TYPE(value);
-  if (PyList_Check(value) || PyTuple_Check(value)) return hides_elements_of_items(value);
-  if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) return 0; /* as nearly always: masked arrays are written in Python */
+  unsigned long flags = PyType_GetFlags(type);
+  if (flags & (Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS)) return hides_elements_of_items(value);
+  if (!(flags & Py_TPFLAGS_HEAPTYPE)) return 0; /* as nearly always: masked arrays are written in Python */
   PyObject* class = masked_class();
   if (!class) return PyErr_Occurred() ? -1 : 0;
   return PyType_IsSubtype(type, (PyTypeObject*)class) ? hides_own_elements(value) : 0;
