@@ -24,6 +24,9 @@ from ovstage import (
     WriteDesc,
 )
 
+# What is refused is looked at where it is refused: by its exception, or by the stage, which stays as it is.
+pytestmark = pytest.mark.filterwarnings("ignore::ovstage.OvstageWarning")
+
 
 class One(IntEnum):
     ONE = 1

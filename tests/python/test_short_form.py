@@ -271,7 +271,8 @@ def test_repr_of_an_operation(written):
     assert "done" in told(good)
     good.wait()
     assert "waited for" in told(good)
-    assert "sealed" in told(written.write(PATHS, "mass", 1, np.float32([1, 2])))
+    refused = written.write(PATHS, "mass", 1, np.float32([1, 2]))
+    assert "sealed" in told(refused) and not refused.ok
 
 
 def test_repr_never_raises_after_the_end():
