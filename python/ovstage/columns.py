@@ -113,23 +113,23 @@ class Column:
 
     def torch(self) -> Any:
         """``values`` as a ``torch.Tensor`` of its own: a copy, since PyTorch writes through what is read-only."""
-        import torch
+        from ovstage.tables import package
 
-        return torch.from_dlpack(_Private(self))
+        return package("torch", "Column.torch").from_dlpack(_Private(self))
 
     def warp(self, dtype: Any = None) -> Any:
         """``values`` as a ``warp.array`` of its own, after ``wp.init()``: a copy, since Warp writes through what is
         read-only. ``dtype`` is that of ``wp.from_dlpack``, such as ``wp.vec3``.
         """
-        import warp
+        from ovstage.tables import package
 
-        return warp.from_dlpack(_Private(self), dtype)
+        return package("warp", "Column.warp", "warp-lang").from_dlpack(_Private(self), dtype)
 
     def jax(self) -> Any:
         """``values`` as a ``jax.Array``, which nobody can write to: without a copy where JAX takes them as they lie."""
-        import jax
+        from ovstage.tables import package
 
-        return jax.dlpack.from_dlpack(self)
+        return package("jax", "Column.jax").dlpack.from_dlpack(self)
 
 
 class _Private:

@@ -147,14 +147,14 @@ def _attribute(name: str, groups: Sequence[ReadGroup]) -> Attribute:
     )
 
 
-def package(name: str, purpose: str) -> Any:
-    """A library that is not needed otherwise."""
+def package(name: str, purpose: str, distribution: str = "") -> Any:
+    """A library that is not needed otherwise. ``distribution`` is what pip calls it, where that is not its name."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        text = f"{purpose} needs the package {name}, which is not installed: pip install {name}"
+        text = f"{purpose} needs the package {name}, which is not installed: pip install {distribution or name}"
         raise ModuleNotFoundError(text, name=name) from None
 
 

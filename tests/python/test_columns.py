@@ -448,3 +448,14 @@ def test_table_without_the_library(six, monkeypatch, package, method):
         ):
             getattr(read, f"to_{method}")()
         assert read.to_numpy()[six.token("x")].values.tolist() == [0, 1, 2, 3, 4, 5]  # nothing was fetched
+
+
+@pytest.mark.parametrize(("library", "pip"), [("torch", "torch"), ("warp", "warp-lang"), ("jax", "jax")])
+def test_columns_name_the_package_that_is_missing(table, monkeypatch, library, pip):
+    table.write("mass", np.float32([1, 2]), 1)
+    table.seal(1)
+    column = table.stage.read(table.query, ["mass"])["mass"]
+    monkeypatch.setitem(sys.modules, library, None)
+    text = rf"^Column\.{library} needs the package {library}, .*pip install {pip}$"
+    with pytest.raises(ModuleNotFoundError, match=text):
+        getattr(column, library)()
