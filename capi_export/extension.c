@@ -486,6 +486,33 @@ static void end_name(ovstage_instance_t* instance, ovx_token_t token) {
   ov_leave(instance->context, symbol, OVSTAGE_OK);
 }
 
+static ovstage_api_status_t list_of_known(ovstage_instance_t* instance, const ovx_string_t* paths, size_t count,
+                                          ovx_primpath_list_t* out, size_t* unknown) {
+  const char* symbol = "list_of_known";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  ovx_primpath_list_t list = OVX_INVALID_PRIMPATH_LIST;
+  size_t strangers = 0;
+  ov_inputs in;
+  ov_inputs_open(&in);
+  ovx_string_t* own = NULL;
+  if (out == NULL || unknown == NULL)
+    status = ov_null(out == NULL ? "out" : "unknown");
+  else if (paths == NULL && count > 0)
+    status = ov_null("paths");
+  else {
+    own = ov_input_texts(&in, "paths", paths, count);
+    if ((status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      status = ovgoListOfKnown(instance->context, own, count, &list, &strangers);
+  }
+  ov_inputs_close(&in);
+  if (status == OVSTAGE_OK) {
+    *out = list;
+    *unknown = strangers;
+  }
+  return ov_leave(instance->context, symbol, status);
+}
+
 const ovstage_go_v1_t ov_extension = {
     .struct_size = sizeof(ovstage_go_v1_t),
     .version = 1,
@@ -530,4 +557,5 @@ const ovstage_go_v1_t ov_extension = {
     .guard_reads = guard_reads,
     .try_name = try_name,
     .end_name = end_name,
+    .list_of_known = list_of_known,
 };

@@ -94,3 +94,23 @@ func ovgoEndName(c *C.ovstage_context_t, token C.ovx_token_t) {
 	defer i.guard("end_name", &ignored)
 	i.dict.Withdraw(pathdict.Token(token))
 }
+
+// ovgoListOfKnown is list_of_known of the extension table.
+//
+//export ovgoListOfKnown
+func ovgoListOfKnown(
+	c *C.ovstage_context_t, strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpath_list_t, unknown *C.size_t,
+) (status C.ovstage_api_status_t) {
+	i := of(c)
+	defer i.guard("list_of_known", &status)
+	s, err := stringsOf("Path", strings, n)
+	if err != nil {
+		return fail(refuse(stage.InvalidArgument, "paths: %s", err))
+	}
+	list, strangers, err := i.dict.NewListOfKnown(s)
+	if err != nil {
+		return fail(refuse(stage.InvalidArgument, "paths: %s", err))
+	}
+	*out, *unknown = C.ovx_primpath_list_t(list), C.size_t(strangers)
+	return C.OVSTAGE_OK
+}

@@ -59,7 +59,8 @@ type Dictionary struct {
 	trials     map[uint32]int // tokens that go again unless somebody keeps them -> by how many calls they are tried
 	withdrawn  []uint32       // tokens that have gone
 	paths      vector[node]
-	pathTable  table // children of large families
+	pathTable  table    // children of large families
+	strangers  []uint32 // nodes that stand for paths that nobody has made
 	closed     bool
 	end        uint64 // what End answers once closed
 
@@ -93,7 +94,7 @@ func (d *Dictionary) Close() {
 	d.tokenTable.close()
 	d.pathTable.close()
 	d.text.close()
-	d.trials, d.withdrawn = nil, nil
+	d.trials, d.withdrawn, d.strangers = nil, nil, nil
 	d.shelf.close()
 }
 

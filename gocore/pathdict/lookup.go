@@ -41,6 +41,68 @@ func (d *Dictionary) LookupPaths(entries []string, out []Path) error {
 	return nil
 }
 
+// NewListOfKnown is NewListFromStrings for a list that is only asked for. A path that nobody has made is not interned: a
+// stranger has its place, a path that no text finds and that nothing is ever written to. Equal texts get the same one, and
+// later lists use it again. unknown is how many strangers there are.
+func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int, err error) {
+	if err := checkPaths(strings); err != nil {
+		return 0, 0, err
+	}
+	in := d.borrow(len(strings))
+	defer d.giveBack(in)
+	places := map[string]int{} // of the unknown
+	d.names.RLock()
+	for i, s := range strings {
+		index, known := d.findPath(s)
+		if _, met := places[s]; !known && !met {
+			places[s] = len(places)
+		}
+		in.indices[i] = index
+	}
+	strangers := d.strangers
+	d.names.RUnlock()
+	if len(places) > len(strangers) {
+		if strangers, err = d.moreStrangers(len(places)); err != nil {
+			return 0, 0, err
+		}
+	}
+	for i, s := range strings {
+		if place, met := places[s]; met {
+			in.indices[i] = strangers[place]
+		}
+	}
+	h, err = d.newHandle(in.indices)
+	return h, len(places), err
+}
+
+// moreStrangers makes nodes that are nobody's child until there are enough of them.
+func (d *Dictionary) moreStrangers(count int) ([]uint32, error) {
+	d.names.Lock()
+	defer d.names.Unlock()
+	const name = "(unknown)"
+	hash := d.tokenHash(name)
+	token, known := d.findToken(hash, name)
+	if !known {
+		var err error
+		if token, err = d.addToken(hash, name); err != nil {
+			return nil, err
+		}
+		d.tokens.publish()
+	}
+	delete(d.trials, token) // it stays, whoever tries it
+	defer d.paths.publish()
+	for len(d.strangers) < count {
+		if err := d.checkGrowth(d.paths.length); err != nil {
+			return nil, err
+		}
+		if err := d.paths.reserve(); err != nil {
+			return nil, err
+		}
+		d.strangers = append(d.strangers, d.paths.push(node{parent: root, name: token}))
+	}
+	return d.strangers, nil
+}
+
 func (d *Dictionary) findPath(s string) (uint32, bool) {
 	at := uint32(root)
 	if s == "/" {

@@ -1,6 +1,8 @@
 package pathdict
 
 import (
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,4 +84,64 @@ func TestLookupInAClosedDictionary(t *testing.T) {
 	out := make([]Path, 2)
 	require.NoError(t, d.LookupPaths([]string{"/", "/a"}, out))
 	assert.Equal(t, []Path{0, 0}, out)
+}
+
+func TestListOfKnownInternsNoPath(t *testing.T) {
+	d := New(100)
+	defer d.Close()
+	made, err := d.Path("/World/a")
+	require.NoError(t, err)
+	ask := func(paths ...string) (*List, int) {
+		h, unknown, err := d.NewListOfKnown(paths)
+		require.NoError(t, err)
+		l, err := d.List(h)
+		require.NoError(t, err)
+		require.NoError(t, d.ReleaseRef(h))
+		return l, unknown
+	}
+	l, unknown := ask("/World/a", "/World", "/")
+	assert.Zero(t, unknown)
+	assert.Equal(t, made, l.At(0))
+
+	l, unknown = ask("/World/b", "/World/a", "/b", "/World/b")
+	assert.Equal(t, 2, unknown)
+	assert.Equal(t, made, l.At(1))
+	assert.Equal(t, l.At(0), l.At(3), "equal texts have one stand-in")
+	assert.NotEqual(t, l.At(0), l.At(2), "others have another")
+	before := d.Stats()
+	again, _ := ask("/World/c", "/World/a", "/c", "/World/c")
+	assert.Same(t, l, again)
+	assert.Equal(t, before, d.Stats())
+
+	later, err := d.Path("/(unknown)")
+	require.NoError(t, err)
+	assert.NotContains(t, []Path{l.At(0), l.At(2)}, later, "no text finds a stand-in")
+	_, _, err = d.NewListOfKnown([]string{"/a", "b"})
+	assert.ErrorContains(t, err, `entry 1, "b"`)
+}
+
+func TestListsOfKnownFromManyThreads(t *testing.T) {
+	d := New(0)
+	defer d.Close()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for k := range 200 {
+				name := "/" + strconv.Itoa(k)
+				h, _, err := d.NewListOfKnown([]string{name, name + "/x", "/never"})
+				assert.NoError(t, err)
+				assert.NoError(t, d.ReleaseRef(h))
+				path, err := d.Path(name)
+				assert.NoError(t, err)
+				h, unknown, err := d.NewListOfKnown([]string{name, "/never"})
+				assert.NoError(t, err)
+				assert.Equal(t, 1, unknown)
+				l, err := d.List(h)
+				assert.NoError(t, err)
+				assert.Equal(t, path, l.At(0))
+				assert.NoError(t, d.ReleaseRef(h))
+			}
+		})
+	}
+	all.Wait()
 }

@@ -443,6 +443,32 @@ PyObject* stage_list_from_strings(PyObject* object, PyObject* const* args, Py_ss
   return answer;
 }
 
+/* The list of what is only asked for: the attribute _unknown says how many of its paths nobody has made. What cannot be
+ * such a list is refused in the dictionary's own words. */
+PyObject* stage_list_of_known(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  texts given;
+  if (!check_owner("_list_of_known", args, nargs) || !texts_open(&given, args[0], "paths")) return NULL;
+  PyObject* answer = NULL;
+  ovstage_instance_t* instance = ((Stage*)object)->instance;
+  path_dictionary_instance_t* dictionary = open_dictionary((Stage*)object, "create_path_list_from_strings");
+  ListOwner* owner = dictionary ? owner_new(args[2]) : NULL;
+  if (owner) {
+    uint64_t handle = 0;
+    size_t unknown = 0;
+    ovx_api_result_t result = {.status = OVX_API_SUCCESS};
+    WITHOUT_GIL({
+      if (native.go->list_of_known(instance, given.data, given.count, &handle, &unknown) != OVSTAGE_OK)
+        result = path_dictionary_create_path_list_from_strings(dictionary, given.data, given.count, &handle);
+    });
+    answer = list_or_raise((Stage*)object, dictionary, result, handle, owner, args);
+    PyObject* number = answer ? PyLong_FromSize_t(unknown) : NULL;
+    if (answer && (!number || PyObject_SetAttrString(answer, "_unknown", number) < 0)) Py_CLEAR(answer);
+    Py_XDECREF(number);
+  }
+  texts_close(&given);
+  return answer;
+}
+
 static bool check_tokens(const char* function, PyObject* const* args, Py_ssize_t nargs) {
   if (!check_argument_count(function, nargs, 2, 2)) return false;
   if (PyList_Check(args[1])) return true;

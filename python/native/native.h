@@ -312,6 +312,7 @@ PyObject* stage_intern_paths(PyObject* self, PyObject* strings);
 PyObject* stage_path_strings(PyObject* self, PyObject* paths);
 PyObject* stage_list_from_paths(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_list_from_strings(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* stage_list_of_known(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_list_add(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_list_release(PyObject* self, PyObject* path_list);
 PyObject* stage_list_give_back(PyObject* self, PyObject* const* args, Py_ssize_t nargs);

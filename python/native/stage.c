@@ -599,6 +599,8 @@ static PyMethodDef stage_methods[] = {
      "A new path list, as a cls with these attributes; its _references are noted in _path_list_refs."},
     {"_list_from_strings", FAST(stage_list_from_strings),
      "_list_from_strings($self, paths, cls, attributes, /)\n--\n\nThe same for paths as text."},
+    {"_list_of_known", FAST(stage_list_of_known),
+     "_list_of_known($self, paths, cls, attributes, /)\n--\n\nThe same for paths that are only asked for: no new one stays."},
     {"_list_add", FAST(stage_list_add),
      "_list_add($self, path_list, tokens, /)\n--\n\nAdd a reference, and a token to the list."},
     {"_list_release", stage_list_release, METH_O, "_list_release($self, path_list, /)\n--\n\nDrop a reference."},

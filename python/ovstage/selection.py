@@ -59,6 +59,22 @@ class Implicit:
                 return
 
 
+class Asked(Implicit):
+    """The query of paths that are only asked for, some of which nobody has made: a stand-in is at their places."""
+
+    __slots__ = ("_unknown", "paths")
+
+    def __init__(self, stage: Stage, path_list: PathList, paths: tuple[str, ...]) -> None:
+        super().__init__(stage, path_list)
+        self._unknown = path_list._unknown
+        self.paths = paths
+
+    def outdated(self, stage: Stage) -> bool:
+        """Whether a path was made since: what was read may lack it."""
+        with minted(stage, stage._list_of_known, self.paths, implicit=True) as path_list:
+            return path_list._unknown != self._unknown
+
+
 class Selections:
     """The implicit queries of one stage, by their paths.
 
@@ -70,26 +86,34 @@ class Selections:
         self._known: dict[tuple[str, ...], Implicit] = {}
         self._recent: dict[int, tuple[list[str] | tuple[str, ...], Implicit]] = {}
 
-    def of_paths(self, stage: Stage, paths: Iterable[str]) -> Implicit:
-        """The query of some paths, made if need be. Raises what ``create_path_list_from_strings`` raises."""
+    def of_paths(self, stage: Stage, paths: Iterable[str], *, asked: bool = False) -> Implicit:
+        """The query of some paths, made if need be. Raises what ``create_path_list_from_strings`` raises.
+
+        Paths that are only ``asked`` for are not made; with such ones the query is not kept either.
+        """
         # A list that is named again is told by its content: 1 to 2 ns a path, where hashing takes several times that.
         kept, found = self._recent.get(id(paths), _NEVER)
         if found is not None and (kept is paths or kept == paths):
             return found
         content = tuple(paths)
-        found = self._of_content(stage, content)
+        found = self._of_content(stage, content, asked)
+        if type(found) is Asked:
+            return found
         if type(paths) is list or type(paths) is tuple:
             self._recent[id(paths)] = paths if type(paths) is tuple else list(content), found
             drop_oldest(self._recent, MOST_RECENT)
         return found
 
-    def _of_content(self, stage: Stage, paths: tuple[str, ...]) -> Implicit:
+    def _of_content(self, stage: Stage, paths: tuple[str, ...], asked: bool) -> Implicit:
         try:
             found = self._known.get(paths)
         except TypeError:  # what cannot be hashed is no text, and is refused below
             found = None
         if found is None:
-            with minted(stage, stage._list_from_strings, paths, implicit=True) as path_list:
+            make = stage._list_of_known if asked else stage._list_from_strings
+            with minted(stage, make, paths, implicit=True) as path_list:
+                if path_list._unknown:
+                    return Asked(stage, path_list, paths)
                 found = Implicit(stage, path_list)  # the query keeps the list
             self._known[paths] = found
             drop_oldest(self._known, MOST_LISTS, MOST_PATHS)
@@ -107,10 +131,10 @@ class Selections:
 _NEVER: tuple[None, None] = (None, None)
 
 
-def select(stage: Stage, prims: Prims) -> Query | Implicit | int:
-    """What to give to the library as the query: hold it until the call is done."""
+def select(stage: Stage, prims: Prims, *, asked: bool = False) -> Query | Implicit | int:
+    """What to give to the library as the query: hold it until the call is done. ``asked``: it makes no new prims."""
     if type(prims) is list:
-        return stage._selections.of_paths(stage, prims)
+        return stage._selections.of_paths(stage, prims, asked=asked)
     if isinstance(prims, Query):
         return prims
     if isinstance(prims, PathList):
@@ -123,7 +147,7 @@ def select(stage: Stage, prims: Prims) -> Query | Implicit | int:
         raise TypeError(
             f"prims must be a Query, a PathList or a list of paths, which have an order, got {type(prims).__name__}"
         )
-    return stage._selections.of_paths(stage, prims)
+    return stage._selections.of_paths(stage, prims, asked=asked)
 
 
 def _of_list(stage: Stage, prims: PathList) -> Implicit:

@@ -24,7 +24,7 @@ from ovstage.errors import OvstageError
 from ovstage.groups import MapGroup
 from ovstage.guard import TIMEOUT_INFINITE
 from ovstage.handles import Hierarchy, Map, Operation, Query, Read
-from ovstage.selection import Implicit, Prims, Selections, select
+from ovstage.selection import Asked, Implicit, Prims, Selections, select
 from ovstage.shown import counted, few, shown
 from ovstage.tables import PRIM as PATH
 from ovstage.tables import Lists
@@ -248,7 +248,7 @@ class Stage(native.Stage):
 
             stage.delete(["/A"], ["velocity"], 3).wait()
         """
-        chosen = select(self, prims)
+        chosen = select(self, prims, asked=True)
         return self.delete_attributes(chosen, attrs, ordinal)
 
     def get(self, prim: str, name: str | int, ordinal: int | OrdinalRange | None = None) -> Any:
@@ -353,10 +353,12 @@ class Stage(native.Stage):
         """
         trials: list[object] = []
         asked, tokens = self._tokens(attrs, trials)
-        chosen = select(self, prims)
+        chosen = select(self, prims, asked=True)
         with self._read_whole(chosen, tokens, ordinal) as read:
             read.wait()
             columns, missing, _ = read._gather(TIMEOUT_INFINITE, attributes=len(set(tokens)))
+        if type(chosen) is Asked and chosen.outdated(self):
+            return self.read(chosen.paths, asked, ordinal)
         named = list(zip(asked, tokens, strict=True))
         found = {name: columns[token] for name, token in named if token in columns}
         return Columns(found, {name: missing[token] for name, token in named if token in missing} if missing else {})

@@ -246,6 +246,34 @@ static void check_path_components(void) {
   close_scene(&s);
 }
 
+/* A list of what is only asked for makes no paths. */
+static void check_list_of_known(void) {
+  scene s;
+  if (!open_scene(&s, "known")) return;
+  ovx_string_t strings[4] = {view("/Known"), view("/Nobody"), view("/Known"), view("/Nobody")};
+  ovx_primpath_t known = 0, page[4] = {0, 0, 0, 0};
+  CHECK(path_dictionary_create_paths_from_strings(s.dictionary, strings, 1, &known).status == OVX_API_SUCCESS);
+  ovx_primpath_list_t list = 0;
+  size_t unknown = 99, count = 0;
+  CHECK(s.go->list_of_known(s.stage, strings, 4, &list, &unknown) == OVSTAGE_OK && unknown == 1);
+  CHECK(path_dictionary_get_paths_from_path_list(s.dictionary, list, 0, 4, page, &count).status == OVX_API_SUCCESS);
+  CHECK(count == 4 && page[0] == known && page[2] == known && page[1] != known && page[3] == page[1]);
+  ovx_primpath_t made = 0;
+  CHECK(path_dictionary_create_paths_from_strings(s.dictionary, strings + 1, 1, &made).status == OVX_API_SUCCESS);
+  CHECK(made != page[1]);
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, list).status == OVX_API_SUCCESS);
+  CHECK(s.go->list_of_known(s.stage, NULL, 0, &list, &unknown) == OVSTAGE_OK && unknown == 0);
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, list).status == OVX_API_SUCCESS);
+  list = 7;
+  CHECK_FAILS(s.go->list_of_known(s.stage, NULL, 1, &list, &unknown), OVSTAGE_ERROR_INVALID_ARGUMENT, "paths");
+  CHECK_FAILS(s.go->list_of_known(s.stage, strings, 1, NULL, &unknown), OVSTAGE_ERROR_INVALID_ARGUMENT, "out");
+  CHECK_FAILS(s.go->list_of_known(s.stage, strings, 1, &list, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "unknown");
+  strings[1] = view("Nobody");
+  CHECK_FAILS(s.go->list_of_known(s.stage, strings, 2, &list, &unknown), OVSTAGE_ERROR_INVALID_ARGUMENT, "entry 1");
+  CHECK(list == 7);
+  close_scene(&s);
+}
+
 static void check_path_lists(void) {
   scene s;
   if (!open_scene(&s, "lists")) return;
@@ -1150,6 +1178,7 @@ int main(int argc, char** argv) {
       {"dictionary: paths", check_paths},
       {"dictionary: path components", check_path_components},
       {"dictionary: path lists", check_path_lists},
+      {"dictionary: lists of what is only asked for", check_list_of_known},
       {"write, seal, read", check_minimal},
       {"lanes and strides", check_lanes},
       {"convenience shapes", check_convenience_shapes},

@@ -399,6 +399,14 @@ static void maps(const scene* s) {
   SAYS(s->go->attributes(s->stage, NULL, 3, 0, &count), "size is 3: set it to the size of the structure");
   SAYS(s->go->attributes(s->stage, NULL, sizeof(ovstage_go_attribute_t), 2, &count), "out must not be NULL");
   SAYS(s->go->attributes(s->stage, NULL, sizeof(ovstage_go_attribute_t), 0, NULL), "count must not be NULL");
+
+  ovx_string_t path = view("A");
+  ovx_primpath_list_t list = 0;
+  SAYS(s->go->list_of_known(s->stage, &path, 1, &list, &count),
+       "paths: Path string must start with \"/\" (entry 0, \"A\"): paths are absolute, as \"/World/Cube\" is");
+  path.ptr = NULL;
+  path.length = 0;
+  SAYS(s->go->list_of_known(s->stage, &path, 1, &list, &count), "paths: Path string must be non-empty (entry 0)");
 }
 
 /* ---- Absent ------------------------------------------------------------------------------------------------------ */

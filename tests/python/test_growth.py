@@ -277,6 +277,70 @@ def test_names_that_are_only_read(table, call):
     soak(step, interned, warm=100)
 
 
+PATHS = {
+    "read": lambda t, path: t.stage.read([path], ["x"], 1),
+    "read beside one that is there": lambda t, path: t.stage.read(["/World/Prim0", path, path], ["x"]),
+    "get": lambda t, path: t.stage.get(path, "x"),
+    "delete": lambda t, path: t.stage.delete([path], ["x"], 2).wait(),
+    "delete of prims": lambda t, path: t.stage.delete((path,), [], 2).wait(),
+}
+
+
+@pytest.mark.parametrize("call", PATHS)
+def test_paths_that_are_only_asked_for(table, call):
+    """Asking for a prim that nobody made does not intern its path."""
+    table.write("x", np.ones(2), 1)
+    table.seal(1)
+
+    def step(k: int) -> None:
+        with contextlib.suppress(KeyError):
+            PATHS[call](table, f"/Unknown {k} " + "x" * 2000)
+
+    soak(step, interned, warm=100)
+
+
+def test_a_path_that_was_only_read_is_written_later(table):
+    stage, paths = table.stage, ["/Later", "/World/Prim0", "/Never", "/Later"]
+    table.write("x", np.ones(2), 1)
+    table.seal(1)
+    for _ in range(2):
+        column = stage.read(paths, ["x"])["x"]
+        assert column.values.tolist() == [0, 1, 0, 0]
+        assert column.valid.tolist() == [False, True, False, False]
+    with pytest.raises(KeyError, match="none of the prims of the query exists"):
+        stage.get("/Later", "x")
+    stage.delete(paths[:1], ["x"], 2).wait()
+    stage.write(["/Later"], "x", 2, np.full(1, 7.0)).wait()
+    table.seal(2)
+    column = stage.read(paths, ["x"])["x"]
+    assert column.values.tolist() == [7, 1, 0, 7]
+    assert column.valid.tolist() == [True, True, False, True]
+    assert list(stage.prims()) == ["/World/Prim0", "/World/Prim1", "/Later"]
+
+
+def test_a_thread_reads_paths_while_another_makes_them(stage):
+    """What is sealed when it is read is there, though nobody knew the path when it was asked for."""
+    rounds = 200
+    found = []
+
+    def read() -> None:
+        for k in range(1, rounds):
+            rows = [0.0, 0.0]
+            while rows[1] < k:  # the one that was there has not got its next value yet
+                with contextlib.suppress(KeyError, OvstageError):
+                    rows = stage.read([f"/W{k}", "/W"], ["x"], k)["x"].values.tolist()
+            found.append(rows)
+
+    stage.write(["/W"], "x", 1, np.zeros(1)).wait()
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read)
+        for k in range(1, rounds):
+            stage.write([f"/W{k}", "/W"], "x", k, np.full(2, float(k))).wait()
+            stage.advance_write_floor(k).wait()
+        reader.result(timeout=60)
+    assert [made for made, _ in found] == list(range(1, rounds))
+
+
 def test_a_name_that_was_only_read_is_written_later(table):
     with pytest.raises(KeyError, match="did you mean"):
         table.write("later", np.ones(2), 1)

@@ -121,7 +121,23 @@ def test_the_same_paths_make_one_query(written):
     assert written.counters()["live_queries"] == before
 
 
+def known(stage: Stage, paths: list[str]) -> None:
+    """Lists of paths that nobody made are not kept."""
+    with PathDictionary(stage) as names:
+        names.intern_paths(paths)
+
+
+def test_lists_of_paths_that_nobody_made_are_not_kept(written):
+    before = written.counters()["live_queries"]
+    written.read([*PATHS, "/World/Nobody"], ["mass"])
+    assert written.counters()["live_queries"] == before
+    known(written, ["/World/Nobody"])
+    written.read([*PATHS, "/World/Nobody"], ["mass"])
+    assert written.counters()["live_queries"] == before + 1
+
+
 def test_as_many_lists_are_kept_as_is_said_and_no_more(written):
+    known(written, [f"/World/P{at}" for at in range(3 * selection.MOST_LISTS)])
     for at in range(3 * selection.MOST_LISTS):
         written.read([f"/World/P{at}"], ["mass"])
     assert written.counters()["live_queries"] == selection.MOST_LISTS
@@ -129,6 +145,7 @@ def test_as_many_lists_are_kept_as_is_said_and_no_more(written):
 
 def test_lists_that_lie_elsewhere_are_not_kept_longer(written):
     early = [[f"/World/Early{k}"] for k in range(selection.MOST_RECENT)]
+    known(written, [f"/World/P{at}" for at in range(2 * selection.MOST_LISTS)] + [path for (path,) in early])
     for paths in early:
         written.read(paths, ["mass"])
     for at in range(2 * selection.MOST_LISTS):

@@ -443,6 +443,19 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_api_status_t (*try_name)(ovstage_instance_t*, ovx_string_t name, ovx_token_t* out, bool* tried);
   void (*end_name)(ovstage_instance_t*, ovx_token_t token);
+
+  /*
+   * A list of paths that are only asked for. create_path_list_from_strings of the dictionary would keep new paths for ever; here a
+   * path that nobody has made gets a stand-in, a path of which no text is known and to which nobody may write: reads find nothing of
+   * it. Equal texts have the same one. The list is given back as any other. It does not follow what becomes of such a path later.
+   *
+   *   out      receives the list, with one reference
+   *   unknown  receives how many different paths nobody has made; 0: the list is as create_path_list_from_strings makes it
+   *
+   * Any thread. Returns OK, INVALID_HANDLE, INVALID_ARGUMENT or OUT_OF_MEMORY.
+   */
+  ovstage_api_status_t (*list_of_known)(ovstage_instance_t*, const ovx_string_t* paths, size_t count,
+                                        ovx_primpath_list_t* out, size_t* unknown);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
