@@ -30,7 +30,7 @@ func (s *Stage) derive(to *read, q query.Query, name pathdict.Token, r Range) *E
 	}
 	g := Group{
 		Attribute: name, Ordinal: r.End, List: q.Handle, DType: tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1},
-		Floor: s.floorOf(s.attribute(name)), Generation: s.prims.changes,
+		Floor: s.floorOf(s.attributes[name]), Generation: s.prims.changes,
 	}
 	covered, err := s.cover(&g, q, text)
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *Stage) place(entries []entry, ordinal uint64) ([]entry, *Error) {
 // than the columns do, such as those without a type name for a float3 and a color3f, go where each prim's others are. There
 // are no parts where none of the prims has such a column.
 func (s *Stage) divide(e entry, ordinal uint64) (parts []entry, err *Error) {
-	a := s.attribute(e.name)
+	a := s.attributes[e.name]
 	homes, err := s.homes(a, &e, ordinal)
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func (in Inside) Path(path uint32) string { return in.s.path(in.s.dict.PathAt(pa
 // and that floor. The columns are the stage's.
 func (in Inside) Columns(name pathdict.Token) (columns []*column.Column, floor uint64, err *Error) {
 	name = in.s.stored(name)
-	a := in.s.attribute(name)
+	a := in.s.attributes[name]
 	if a == nil {
 		return nil, in.s.floor, nil
 	}
@@ -156,7 +156,7 @@ func (in Inside) Create(ordinal uint64, batch ...Creation) *Error {
 	for i := range entries { // from here on nothing fails
 		e := &entries[i]
 		in.s.bind(e)
-		in.enter(in.s.attribute(e.name), *e, ordinal)
+		in.enter(in.s.attributes[e.name], *e, ordinal)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (s *Stage) share(m *session, desc *MapDesc) *Error {
 		m.shares = []share{{e.prims, c}}
 		return nil
 	}
-	a := s.attribute(e.name)
+	a := s.attributes[e.name]
 	homes, err := s.homes(a, e, m.ordinal)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
 
 // kind tells whether the prims carry arrays under a name, and whether they carry it at all.
 func (s *Stage) kind(prims *pathdict.List, name pathdict.Token) (array, carried bool) {
-	if a := s.attribute(name); a != nil {
+	if a := s.attributes[name]; a != nil {
 		for _, c := range a.columns {
 			if found, err := c.carried(prims); err == nil && found {
 				return c.Schema().Array, true
@@ -164,7 +164,7 @@ func (s *Stage) kind(prims *pathdict.List, name pathdict.Token) (array, carried 
 
 // existingDType is the dtype on which the prims agree.
 func (s *Stage) existingDType(prims *pathdict.List, attr pathdict.Token, name string) (tensor.DType, *Error) {
-	a := s.attribute(attr)
+	a := s.attributes[attr]
 	if a == nil || len(a.columns) == 0 {
 		return tensor.DType{}, errorf(InvalidArgument, "attribute %q does not exist yet: pass the dtype of its values to create it", name)
 	}

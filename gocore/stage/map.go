@@ -122,7 +122,7 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 	if failure != nil {
 		return nil, wrap(failure, "attribute %q", s.quoted(m.entry.name))
 	}
-	a := s.attribute(m.entry.name)
+	a := s.attributes[m.entry.name]
 	e := entry{schema: m.entry.schema, column: g.column}
 	n := g.prims.Len()
 	_ = s.dict.AddRef(m.query.Handle)

@@ -57,7 +57,7 @@ const (
 
 // absent finds out why a read serves nothing of an attribute. It looks at what the first of the prims carry where none has it.
 func (s *Stage) absent(q query.Query, name pathdict.Token, r Range) absence {
-	a := s.attribute(name)
+	a := s.attributes[name]
 	m := absence{attribute: name, span: r, floor: s.floorOf(a), unlisted: q.Prims.Len() == 0}
 	if m.unlisted {
 		return m

@@ -111,7 +111,7 @@ type part struct {
 // parts calls a function for each column of an attribute. What the floor has passed but could not be folded for want of
 // memory is folded first.
 func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func(*part) error) *Error {
-	a := s.attribute(name)
+	a := s.attributes[name]
 	if a == nil || q.Prims.Len() == 0 {
 		return nil
 	}

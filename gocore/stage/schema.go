@@ -12,7 +12,7 @@ import (
 // columnFor returns the column that takes values of a schema for the prims, or nil when a new one is needed. The
 // schema of a prim's attribute never changes: another dtype, kind or role for a prim that has a value is refused.
 func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, *Error) {
-	a := s.attribute(name)
+	a := s.attributes[name]
 	if a == nil {
 		return nil, nil
 	}
@@ -171,7 +171,7 @@ func (s *Stage) ruled(name pathdict.Token) bool {
 
 // isPlain reports whether a name is that of an attribute for which there is no rule. It is quick: texts are not looked at.
 func (s *Stage) isPlain(name pathdict.Token) bool {
-	a := s.attribute(name)
+	a := s.attributes[name]
 	return a != nil && a.plain
 }
 
@@ -206,7 +206,7 @@ func (s *Stage) stored(name pathdict.Token) pathdict.Token {
 }
 
 // find returns the attribute that a client means by a name, nil if there is none.
-func (s *Stage) find(name pathdict.Token) *attribute { return s.attribute(s.stored(name)) }
+func (s *Stage) find(name pathdict.Token) *attribute { return s.attributes[s.stored(name)] }
 
 // storedAll is stored for a list of names.
 func (s *Stage) storedAll(names []pathdict.Token) []pathdict.Token {

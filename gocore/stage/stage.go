@@ -34,7 +34,6 @@ type Stage struct {
 	floor      uint64                        // the global write floor
 	history    uint64                        // sealed ordinals whose values stay readable; 0 and 1 = the newest
 	attributes map[pathdict.Token]*attribute // all that were ever known
-	asked      *attribute                    // the one that was looked up last
 	inUse      map[pathdict.Token]*attribute // those with a column
 	unsealed   []*attribute                  // those with records above their floor
 	deleting   []*attribute                  // and those with deletes among them
@@ -129,7 +128,7 @@ func (s *Stage) Close() {
 			c.Column.Close()
 		}
 	}
-	s.maps, s.reads, s.queries, s.ordinals, s.attributes, s.asked = nil, nil, nil, nil, nil, nil
+	s.maps, s.reads, s.queries, s.ordinals, s.attributes = nil, nil, nil, nil, nil
 	s.inUse, s.unsealed, s.deleting, s.keeping, s.spent, s.prims = nil, nil, nil, nil, nil, prims{}
 }
 
@@ -158,21 +157,9 @@ func (s *Stage) nextID() uint64 { return handles.Add(1) }
 // nextIDs takes n consecutive numbers and returns the first.
 func (s *Stage) nextIDs(n int) uint64 { return handles.Add(uint64(n)) - uint64(n) + 1 }
 
-// attribute returns what is known of a name, nil where nothing is. A call asks for the same one several times.
-func (s *Stage) attribute(name pathdict.Token) *attribute {
-	if s.asked != nil && s.asked.name == name {
-		return s.asked
-	}
-	a := s.attributes[name]
-	if a != nil {
-		s.asked = a
-	}
-	return a
-}
-
 // known returns the attribute of that name, which it creates if need be.
 func (s *Stage) known(name pathdict.Token) *attribute {
-	a := s.attribute(name)
+	a := s.attributes[name]
 	if a == nil {
 		a = &attribute{name: name, plain: !s.ruled(name)}
 		s.attributes[name] = a

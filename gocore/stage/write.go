@@ -444,7 +444,7 @@ func (s *Stage) checkTarget(verb string, name pathdict.Token, ordinal uint64) *E
 }
 
 func (s *Stage) checkFloor(name pathdict.Token, ordinal uint64) *Error {
-	if floor := s.floorOf(s.attribute(name)); ordinal <= floor {
+	if floor := s.floorOf(s.attributes[name]); ordinal <= floor {
 		return errorf(WriteFloorViolation, "attribute %q: ordinal %d is sealed, the write floor is %d; use an ordinal above it",
 			s.quoted(name), ordinal, floor)
 	}
