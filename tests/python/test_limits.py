@@ -23,7 +23,11 @@ def test_a_child_that_hangs_shows_where() -> None:
 
 
 def test_a_grandchild_that_hangs_shows_where() -> None:
-    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HANGS!r}])"
+    program = (
+        "import faulthandler, subprocess, sys\n"
+        "faulthandler.disable()  # two at once on one pipe would mix their lines\n"
+        f"subprocess.run([sys.executable, '-c', {HANGS!r}])\n"
+    )
     with pytest.raises(AssertionError, match=r"(?s)not done after 5 s.*in stuck_for_ever"):
         run_python(program, limit=5)
 
