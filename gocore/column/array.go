@@ -52,8 +52,11 @@ func (c *Column) room(target memory.Block, records []record, arena Arena, live f
 	for _, r := range records {
 		need += aligned(r.arena.Used)
 	}
-	full := aligned(arena.Used)+need > arena.Block.Capacity() || arena.Block.Protected()
+	full := aligned(arena.Used)+need > arena.Block.Capacity() || arena.Block.Guarded() && arena.Block.Refs() > 1
 	if arena.Block.Valid() && (need == 0 || !full) {
+		if need != 0 {
+			_ = arena.Block.Writable()
+		}
 		arena.Block.Retain()
 		return arena, false, nil
 	}

@@ -190,14 +190,12 @@ func (b Block) Uint32s(n int) []uint32 {
 // be protected.
 func Guarding() bool { return C.ov_memory_guarding() != 0 }
 
-// Protected reports whether the bytes are read-only, because somebody beside the engine was given them.
-func (b Block) Protected() bool {
-	return b.p != nil && atomic.LoadUint32((*uint32)(&b.p.protected)) != 0
-}
+// Guarded reports whether a reader can make the bytes read-only, at any moment while it holds a reference.
+func (b Block) Guarded() bool { return b.p != nil && b.p.guarded != 0 }
 
 // Writable returns b, whose bytes may be written to from now on. The caller alone holds it.
 func (b Block) Writable() Block {
-	if b.Protected() {
+	if b.p != nil && atomic.LoadUint32((*uint32)(&b.p.protected)) != 0 {
 		C.ov_block_unprotect(b.p)
 	}
 	return b
