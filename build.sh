@@ -361,6 +361,11 @@ lint_c() {
   return $status
 }
 
+lint_clang_format() {
+  find capi_export gocore python tests bench examples \( -name '*.c' -o -name '*.h' \) -exec "$root/.venv/bin/clang-format" --dry-run -Werror {} + ||
+    { printf 'run .venv/bin/clang-format -i on these files\n' && return 1; }
+}
+
 lint_shell() {
   find build.sh .ci/run tests bench examples -type f \( -name '*.sh' -o -name run \) -exec "$root/.venv/bin/shellcheck" {} +
 }
@@ -379,6 +384,7 @@ lint() {
   check 'ruff check' "$venv_python" -m ruff check -q
   check 'ruff format' "$venv_python" -m ruff format -q --check
   check 'mypy --strict' "$venv_python" -m mypy python/ovstage hatch_build.py tests/lint
+  check clang-format lint_clang_format
   check 'C warnings' lint_c
   check shellcheck lint_shell
   summary lint

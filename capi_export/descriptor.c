@@ -22,9 +22,7 @@ typedef struct descriptor {
 
 const uint8_t ov_no_bytes[256] __attribute__((aligned(256))) = {0};
 
-static descriptor* of(const DLTensor* tensors) {
-  return (descriptor*)((char*)tensors - offsetof(descriptor, tensors));
-}
+static descriptor* of(const DLTensor* tensors) { return (descriptor*)((char*)tensors - offsetof(descriptor, tensors)); }
 
 static descriptor* make(uint32_t count, int64_t references, ov_block* data, ov_block* prim_map, ov_block* data_map) {
   descriptor* d = malloc(sizeof *d + count * (sizeof(DLTensor) + sizeof(int64_t)));

@@ -33,8 +33,9 @@ static R refuse(const char* text) { return (R){OVX_API_ERROR, ov_dictionary_erro
 
 static R refuse_excess(size_t path, size_t tokens) {
   char text[128];
-  (void)snprintf(text, sizeof text, "num_tokens_per_path[%zu] is %zu, with which the paths have more tokens than memory holds",
-                 path, tokens);
+  (void)snprintf(text, sizeof text,
+                 "num_tokens_per_path[%zu] is %zu, with which the paths have more tokens than memory holds", path,
+                 tokens);
   return refuse(text);
 }
 
@@ -78,7 +79,8 @@ static bool missing(const void* array, size_t count, const char* what, R* result
   return true;
 }
 
-/* What the caller is to receive. An empty array is handed on as NULL: what a caller gives for one need not be an address. */
+/* What the caller is to receive. An empty array is handed on as NULL: what a caller gives for one need not be an
+ * address. */
 #define OUT(array, count) ((count) > 0 ? (array) : NULL)
 
 /* End a call whose arguments were copied: with what the dictionary says, or because there was no memory for them. */
@@ -130,7 +132,7 @@ static R create_paths_from_tokens(C c, const ovx_token_t* tokens, const size_t* 
     return result;
   ov_inputs in;
   ov_inputs_open(&in);
-  size_t *own = ov_input(&in, "num_tokens_per_path", counts, num_paths, sizeof *counts);
+  size_t* own = ov_input(&in, "num_tokens_per_path", counts, num_paths, sizeof *counts);
   if (in.lost != NULL) return out_of_memory(&in);
   result = components(&in, tokens, own, num_paths, OUT(out_prim_paths, num_paths));
   ov_inputs_close(&in);
@@ -249,9 +251,9 @@ static R get_tokens_from_paths(C c, const ovx_primpath_t* paths, size_t num_path
   ov_inputs_open(&in);
   ovx_primpath_t* own = ov_input(&in, "prim_paths", paths, num_paths, sizeof *paths);
   if (in.lost != NULL) return out_of_memory(&in);
-  return answer_of(&in, ovgoPathTokens(own, num_paths, OUT(buffer, buffer_size), buffer_size,
-                                       OUT(out_tokens_per_path, num_paths), OUT(out_num_tokens_per_path, num_paths),
-                                       out_num_paths_processed));
+  return answer_of(
+      &in, ovgoPathTokens(own, num_paths, OUT(buffer, buffer_size), buffer_size, OUT(out_tokens_per_path, num_paths),
+                          OUT(out_num_tokens_per_path, num_paths), out_num_paths_processed));
 }
 
 static void release_error(C c, ovx_string_t error) {

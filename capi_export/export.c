@@ -58,8 +58,8 @@ static void lay_out(DLTensor* out, const DLTensor* tensor, int64_t* axes) {
 
 enum { MOST_AXES = 64 };
 
-/* NULL: out of memory, or no tensor that can be exported. The caller lays the tensor out, which form it has is not known
- * here. */
+/* NULL: out of memory, or no tensor that can be exported. The caller lays the tensor out, which form it has is not
+ * known here. */
 static export* begin(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor) {
   if (tensor->ndim < 0 || tensor->ndim > MOST_AXES || (tensor->ndim > 0 && tensor->shape == NULL)) return NULL;
   export* e = malloc(sizeof *e + 2 * ((size_t)tensor->ndim + 1) * sizeof(int64_t));
@@ -112,7 +112,8 @@ DLManagedTensor* ov_export_legacy(ovstage_instance_t* instance, ov_block* block,
 
 /* ---- Copies ------------------------------------------------------------------------------------------------------ */
 
-/* The bytes of a tensor without gaps, as a block of their own; the caller owns it. NULL: out of memory, or there are gaps. */
+/* The bytes of a tensor without gaps, as a block of their own; the caller owns it. NULL: out of memory, or there are
+ * gaps. */
 static ov_block* copy_of(const DLTensor* tensor) {
   if (tensor->ndim < 0 || tensor->ndim > MOST_AXES || tensor->strides != NULL) return NULL;
   uint64_t bits = (uint64_t)tensor->dtype.bits * tensor->dtype.lanes;
@@ -127,8 +128,7 @@ static ov_block* copy_of(const DLTensor* tensor) {
 DLManagedTensorVersioned* ov_export_copy_versioned(ovstage_instance_t* instance, const DLTensor* tensor) {
   ov_block* copy = ov_forked ? NULL : copy_of(tensor);
   if (copy == NULL) return NULL;
-  DLManagedTensorVersioned* managed =
-      ov_export_versioned(instance, copy, tensor, DLPACK_FLAG_BITMASK_IS_COPIED);
+  DLManagedTensorVersioned* managed = ov_export_versioned(instance, copy, tensor, DLPACK_FLAG_BITMASK_IS_COPIED);
   if (managed != NULL) managed->dl_tensor.data = copy->data;
   ov_block_release(copy); /* the export has its own reference */
   return managed;

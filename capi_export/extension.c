@@ -385,7 +385,8 @@ static ovstage_api_status_t fetch_read(ovstage_instance_t* instance, ovstage_rea
 }
 
 static ovstage_api_status_t fetch_map(ovstage_instance_t* instance, ovstage_map_handle_t handle,
-                                      ovstage_timeout_ns_t timeout, ovstage_map_group_t* out, const DLTensor** out_keep) {
+                                      ovstage_timeout_ns_t timeout, ovstage_map_group_t* out,
+                                      const DLTensor** out_keep) {
   const char* symbol = "ovstage_fetch_map_next";
   (void)timeout;
   if (out != NULL) memset(out, 0, sizeof *out);

@@ -1,10 +1,10 @@
 /*
  * inputs.c - what callers hand in, read once.
  *
- * The memory of a caller is the caller's: another of its threads may write to it while a call looks at it. So each array,
- * text and structure is copied first, and it is the copy that is judged and used. Two things are left to the engine: masks,
- * index maps and element sizes, whose length it has to judge by the query before anybody may read them, and the bytes of
- * tensors, which are as they are when the write takes them.
+ * The memory of a caller is the caller's: another of its threads may write to it while a call looks at it. So each
+ * array, text and structure is copied first, and it is the copy that is judged and used. Two things are left to the
+ * engine: masks, index maps and element sizes, whose length it has to judge by the query before anybody may read them,
+ * and the bytes of tensors, which are as they are when the write takes them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +111,8 @@ void ov_input_name(ov_inputs* in, const char* what, ovx_string_or_token_t* own) 
   if (own->token == 0) own_bytes(in, what, &own->string, 1);
 }
 
-ovx_string_or_token_t* ov_input_names(ov_inputs* in, const char* what, const ovx_string_or_token_t* names, size_t count) {
+ovx_string_or_token_t* ov_input_names(ov_inputs* in, const char* what, const ovx_string_or_token_t* names,
+                                      size_t count) {
   ovx_string_or_token_t* own = ov_input(in, what, names, count, sizeof *names);
   for (size_t i = 0; own != NULL && i < count; i++) ov_input_name(in, what, &own[i]);
   return own;
@@ -133,8 +134,8 @@ ovstage_predicate_t* ov_input_predicates(ov_inputs* in, const ovstage_predicate_
   return own;
 }
 
-/* Copies what lies below a condition of a level, in the order in which Go judges it. False: Go is going to refuse it here, or
- * there is no memory; what would come after is not looked at. */
+/* Copies what lies below a condition of a level, in the order in which Go judges it. False: Go is going to refuse it
+ * here, or there is no memory; what would come after is not looked at. */
 static bool own_condition(ov_inputs* in, ovstage_go_condition_t* own, int level) {
   if (own->match == OVSTAGE_GO_MATCH_PREDICATE) {
     own_predicate(in, &own->predicate);
@@ -166,8 +167,8 @@ static ov_write* input_writes(ov_inputs* in, const ovstage_attribute_write_t* wr
   for (size_t i = 0; own != NULL && i < count; i++) {
     ov_take(&own[i].given, &writes[i], sizeof *writes);
     ovstage_write_data_t* data = &own[i].given.data;
-    data->managed_tensors = ov_input(in, "managed_tensors", data->managed_tensors, data->tensor_count,
-                                     sizeof *data->managed_tensors);
+    data->managed_tensors =
+        ov_input(in, "managed_tensors", data->managed_tensors, data->tensor_count, sizeof *data->managed_tensors);
     own[i].tensors = NULL;
     own[i].type_name = (ovx_string_or_token_t){0};
   }
@@ -180,10 +181,10 @@ ov_batch ov_input_batch(ov_inputs* in, const ovstage_go_batch_t* batch) {
 }
 
 ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, size_t count) {
-  const ovstage_go_batch_t* given = count <= OV_MOST_ENTRIES ? ov_input(in, "batches", batches, count, sizeof *batches) : NULL;
+  const ovstage_go_batch_t* given =
+      count <= OV_MOST_ENTRIES ? ov_input(in, "batches", batches, count, sizeof *batches) : NULL;
   ov_batch* own = given != NULL && count > 0 ? room_for(in, "batches", count, sizeof *own) : NULL;
-  for (size_t i = 0; own != NULL && i < count; i++)
-    own[i] = ov_input_batch(in, &given[i]);
+  for (size_t i = 0; own != NULL && i < count; i++) own[i] = ov_input_batch(in, &given[i]);
   return in->lost == NULL ? own : NULL;
 }
 
@@ -217,7 +218,8 @@ static DLTensor* managed_descriptors(ov_inputs* in, const ovstage_write_data_t* 
 static void input_payload(ov_inputs* in, ov_write* write) {
   const ovstage_write_data_t* data = &write->given.data;
   ov_input_name(in, "attribute", &write->given.attribute);
-  if (data->tensor_count == 0 || (data->tensors != NULL && data->managed_tensors != NULL)) return; /* for Go to refuse */
+  if (data->tensor_count == 0 || (data->tensors != NULL && data->managed_tensors != NULL))
+    return; /* for Go to refuse */
   write->tensors = data->managed_tensors != NULL
                        ? managed_descriptors(in, data)
                        : ov_input(in, "tensors", data->tensors, data->tensor_count, sizeof *data->tensors);

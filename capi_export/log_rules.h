@@ -36,12 +36,8 @@ static bool log_level_of(ovx_string_t word, int* level) {
     const char* name;
     int level;
   } levels[] = {
-      {"verbose", OVSTAGE_LOG_VERBOSE},
-      {"debug", OVSTAGE_LOG_VERBOSE},
-      {"info", OVSTAGE_LOG_INFO},
-      {"warn", OVSTAGE_LOG_WARNING},
-      {"warning", OVSTAGE_LOG_WARNING},
-      {"error", OVSTAGE_LOG_ERROR},
+      {"verbose", OVSTAGE_LOG_VERBOSE}, {"debug", OVSTAGE_LOG_VERBOSE},   {"info", OVSTAGE_LOG_INFO},
+      {"warn", OVSTAGE_LOG_WARNING},    {"warning", OVSTAGE_LOG_WARNING}, {"error", OVSTAGE_LOG_ERROR},
       {"fatal", OVSTAGE_LOG_ERROR + 1}, /* there is no severity for it: it lets nothing pass that is sent today */
       {"none", OVSTAGE_LOG_NONE},
   };
@@ -53,11 +49,12 @@ static bool log_level_of(ovx_string_t word, int* level) {
   return false;
 }
 
-/* Finds the threshold of LOG_CHANNEL: that of the longest matching name, of equal ones the last, without any `severity`.
- * False: the text says what is wrong. */
+/* Finds the threshold of LOG_CHANNEL: that of the longest matching name, of equal ones the last, without any
+ * `severity`. False: the text says what is wrong. */
 static bool log_threshold(int severity, ovx_string_t filter, int* level, char* text, size_t size) {
   if (severity < OVSTAGE_LOG_VERBOSE || severity > OVSTAGE_LOG_NONE || severity == OVSTAGE_LOG_ERROR + 1) {
-    snprintf(text, size, "severity %d is not one of VERBOSE (-2), INFO (-1), WARNING (0), ERROR (1), NONE (3)", severity);
+    snprintf(text, size, "severity %d is not one of VERBOSE (-2), INFO (-1), WARNING (0), ERROR (1), NONE (3)",
+             severity);
     return false;
   }
   *level = severity;
@@ -68,10 +65,11 @@ static bool log_threshold(int severity, ovx_string_t filter, int* level, char* t
     ovx_string_t channel = log_trim(log_cut(&rule, '='));
     int found;
     if (channel.length == 0 || !log_level_of(log_trim(rule), &found)) {
-      snprintf(text, size,
-               "channel_filter: \"%.*s\" is not a rule: expected channel=level, with level one of verbose, debug, info, "
-               "warn, warning, error, fatal, none",
-               (int)(whole.length < 200 ? whole.length : 200), whole.length > 0 ? whole.ptr : "");
+      snprintf(
+          text, size,
+          "channel_filter: \"%.*s\" is not a rule: expected channel=level, with level one of verbose, debug, info, "
+          "warn, warning, error, fatal, none",
+          (int)(whole.length < 200 ? whole.length : 200), whole.length > 0 ? whole.ptr : "");
       return false;
     }
     if (channel.length >= longest && channel.length < sizeof LOG_CHANNEL &&

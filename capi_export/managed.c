@@ -3,8 +3,8 @@
  *
  * They are the library's from the call on, so that each deleter runs exactly once, whatever becomes of the call. Most
  * are copied, and deleted when the call has left the stage. One whose memory can serve as a column's is lent to the
- * stage as a block over that memory: then dropping the last reference of the block makes its deletion due, at the end of
- * the call if the stage has made no use of it, else when the column lets go.
+ * stage as a block over that memory: then dropping the last reference of the block makes its deletion due, at the end
+ * of the call if the stage has made no use of it, else when the column lets go.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /*
  * note.c - what the file says of itself to whoever looks at it without loading it. See ovstage_go.h.
  *
- * Loading is starting: the runtime of Go has threads from then on. So the version is an ELF note, which anybody can read.
+ * Loading is starting: the runtime of Go has threads from then on. So the version is an ELF note, which anybody can
+ * read.
  */
 #include "ring.h"
 

@@ -8,10 +8,9 @@
  * Ownership   A context lives while it is referenced: by its creator until ovstage_destroy_instance, by whoever
  *             retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the
  *             destroy.
- * Lock order  process lock (process.c), then whatever Go takes. The locks of gate.c, log.c and unasked.c are leaves. None
- *             is held while foreign code runs: the deleter of a tensor that a column has taken over is due where the
- *             column lets go of it, and runs when the call that did so, or another one that ends earlier, has let go of
- *             everything.
+ * Lock order  process lock (process.c), then whatever Go takes. The locks of gate.c, log.c and unasked.c are leaves.
+ * None is held while foreign code runs: the deleter of a tensor that a column has taken over is due where the column
+ * lets go of it, and runs when the call that did so, or another one that ends earlier, has let go of everything.
  */
 #ifndef OV_RING_H
 #define OV_RING_H
@@ -81,20 +80,20 @@ uint64_t ov_unasked_count(void); /* of the process */
 void ov_unasked_close(ov_unasked* record);
 
 /* Called by Go: a failed operation was released, or its stage ended, and nobody had waited for it. */
-void ov_unasked_operation(ovstage_context_t* context, ovstage_op_id_t op, ovstage_api_status_t status,
-                          const char* text, size_t length);
+void ov_unasked_operation(ovstage_context_t* context, ovstage_op_id_t op, ovstage_api_status_t status, const char* text,
+                          size_t length);
 
 /* ---- The context ------------------------------------------------------------------------------------------------- */
 
 struct ovstage_context_t {
   ovstage_instance_t bundle; /* what the client holds; its context member points back here */
   int64_t references;
-  ov_gate gate;         /* closed from the destroy on */
-  uint32_t slot;        /* where Go finds its half; Go pointers never cross */
-  uint32_t poisoned;    /* a panic was caught: `poison` is set, and every further call is refused */
-  uint32_t guarding;    /* guard_reads is on for this stage */
+  ov_gate gate;             /* closed from the destroy on */
+  uint32_t slot;            /* where Go finds its half; Go pointers never cross */
+  uint32_t poisoned;        /* a panic was caught: `poison` is set, and every further call is refused */
+  uint32_t guarding;        /* guard_reads is on for this stage */
   uint32_t hierarchy_model; /* what RUNTIME_DEFAULT meant when the instance was made */
-  int64_t live_exports; /* DLPack exports made through this instance and not yet deleted */
+  int64_t live_exports;     /* DLPack exports made through this instance and not yet deleted */
   ov_op_log ops;
   ov_unasked unasked;
   char* poison;
@@ -107,8 +106,8 @@ void ov_context_release(ovstage_context_t* context);
 /* Called by Go, at most once with effect: the stage is broken by `text`. */
 void ov_context_poison(ovstage_context_t* context, const char* text, size_t length);
 
-/* Runs the deleters that are due, if any are: foreign code, which may call back. For the end of whatever may have dropped
- * the last reference of a lent block; no lock may be held. This thread's texts stay as they are. */
+/* Runs the deleters that are due, if any are: foreign code, which may call back. For the end of whatever may have
+ * dropped the last reference of a lent block; no lock may be held. This thread's texts stay as they are. */
 void ov_give_back(void);
 
 /* ---- call.c: how every call begins and ends ---------------------------------------------------------------------- */
@@ -161,11 +160,11 @@ typedef struct ov_unread {
 
 /* What the library remembers for a thread; freed when the thread ends. */
 typedef struct ov_thread {
-  ov_text error;             /* ovstage_get_last_error */
-  ov_unread unread;          /* what that text is about */
-  ov_text population_error;  /* ovstage_population_get_last_error */
-  ov_text op_error;          /* of failed_op */
-  ovstage_op_id_t failed_op; /* reported by this thread's last wait_op; 0 = none */
+  ov_text error;                      /* ovstage_get_last_error */
+  ov_unread unread;                   /* what that text is about */
+  ov_text population_error;           /* ovstage_population_get_last_error */
+  ov_text op_error;                   /* of failed_op */
+  ovstage_op_id_t failed_op;          /* reported by this thread's last wait_op; 0 = none */
   const ovstage_context_t* failed_in; /* its stage; only compared, it may be gone */
 } ov_thread;
 
@@ -203,11 +202,13 @@ ovstage_api_status_t ov_inputs_status(const ov_inputs* in); /* the refusal when 
 /* A memcpy from a caller's memory, which is read once and not again. Returns `to`. */
 void* ov_take(void* to, const void* from, size_t size);
 
-/* Copies of an argument, which live until the close; `what` names it. NULL for NULL, and when something was lost. Texts, names
- * and conditions are copied with all that they lead to, as far as it can be read; the rest is left for Go to refuse. */
+/* Copies of an argument, which live until the close; `what` names it. NULL for NULL, and when something was lost.
+ * Texts, names and conditions are copied with all that they lead to, as far as it can be read; the rest is left for Go
+ * to refuse. */
 void* ov_input(ov_inputs* in, const char* what, const void* array, size_t count, size_t size);
 ovx_string_t* ov_input_texts(ov_inputs* in, const char* what, const ovx_string_t* texts, size_t count);
-ovx_string_or_token_t* ov_input_names(ov_inputs* in, const char* what, const ovx_string_or_token_t* names, size_t count);
+ovx_string_or_token_t* ov_input_names(ov_inputs* in, const char* what, const ovx_string_or_token_t* names,
+                                      size_t count);
 void ov_input_name(ov_inputs* in, const char* what, ovx_string_or_token_t* own); /* the bytes of one that is ours */
 ovstage_predicate_t* ov_input_predicates(ov_inputs* in, const ovstage_predicate_t* predicates, size_t count);
 ovstage_go_condition_t* ov_input_condition(ov_inputs* in, const ovstage_go_condition_t* condition);
@@ -225,9 +226,9 @@ typedef struct ov_batch {
   size_t count;
 } ov_batch;
 
-/* First the batches, and which tensors were given away; then all else, which has the status of the inputs. type_names has one
- * for each write of all batches, or is NULL. ov_input_batch is for a batch that is the library's already; its writes are NULL
- * when something was lost. */
+/* First the batches, and which tensors were given away; then all else, which has the status of the inputs. type_names
+ * has one for each write of all batches, or is NULL. ov_input_batch is for a batch that is the library's already; its
+ * writes are NULL when something was lost. */
 ov_batch ov_input_batch(ov_inputs* in, const ovstage_go_batch_t* batch);
 ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, size_t count);
 ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count,
@@ -239,8 +240,9 @@ ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t 
  * pointer to the first. The registry in Go holds one reference until the group is released or committed; clients may
  * add their own.
  *
- * They start with as many references as are asked for: the registry's, and that of a client who fetches and retains at once.
- * Making them takes over one reference of each block that is not NULL. NULL: out of memory, and nothing was taken. */
+ * They start with as many references as are asked for: the registry's, and that of a client who fetches and retains at
+ * once. Making them takes over one reference of each block that is not NULL. NULL: out of memory, and nothing was
+ * taken. */
 DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
                            ov_block* data_map, int64_t references);
 
@@ -296,9 +298,9 @@ ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned*
 /* ---- vtable.c ---------------------------------------------------------------------------------------------------- */
 
 /* A write of one batch, or of one attribute. type_names: one for each write; NULL for none. */
-ovstage_enqueue_result_t ov_write_batch(ovstage_context_t* context, const char* symbol,
-                                        const ovstage_go_batch_t* batch, const ovx_string_or_token_t* type_names,
-                                        ovstage_ordinal_t ordinal, ovstage_prim_mode_t mode, bool many);
+ovstage_enqueue_result_t ov_write_batch(ovstage_context_t* context, const char* symbol, const ovstage_go_batch_t* batch,
+                                        const ovx_string_or_token_t* type_names, ovstage_ordinal_t ordinal,
+                                        ovstage_prim_mode_t mode, bool many);
 
 /* ---- export.c: DLPack -------------------------------------------------------------------------------------------- */
 
@@ -320,8 +322,8 @@ uint64_t ov_log_mark(void); /* the number of the newest message; without a callb
 ovstage_api_status_t ov_log_wait(uint64_t mark, ovstage_timeout_ns_t timeout); /* until it is delivered or dropped */
 uint64_t ov_log_cut(ovstage_log_callback_t callback, void* user_data, uint64_t* left); /* see ovstage_go.h */
 bool ov_log_next(ovstage_log_callback_t callback, void* user_data, ovstage_log_severity_t* severity, double* timestamp,
-                 ovx_string_t* text); /* the same */
-uint64_t ov_log_generation(void); /* which callback is installed */
+                 ovx_string_t* text);       /* the same */
+uint64_t ov_log_generation(void);           /* which callback is installed */
 void ov_log_remove_if(uint64_t generation); /* flush and remove that callback, unless another has taken its place */
 
 /* ---- process.c --------------------------------------------------------------------------------------------------- */
@@ -335,9 +337,9 @@ ovx_string_t ov_dictionary_error(const char* text, size_t length);
 
 /* ---- The tables -------------------------------------------------------------------------------------------------- */
 
-extern const ovstage_vtable_t ov_vtable; /* vtable.c */
-extern const ovstage_go_v1_t ov_extension; /* extension.c */
+extern const ovstage_vtable_t ov_vtable;         /* vtable.c */
+extern const ovstage_go_v1_t ov_extension;       /* extension.c */
 extern path_dictionary_instance_t ov_dictionary; /* dictionary.c */
-extern ov_gate ov_dictionary_gate; /* open while a dictionary exists, that is, while an instance does */
+extern ov_gate ov_dictionary_gate;               /* open while a dictionary exists, that is, while an instance does */
 
 #endif

@@ -24,8 +24,8 @@ E ovstage_clone(ovstage_instance_t* instance, ovx_string_t source_path, const ov
   if (num_target_paths > OV_MOST_ENTRIES) {
     result.status = ov_too_many("num_target_paths", num_target_paths);
   } else if (num_target_paths > 0 && target_paths == NULL) {
-    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "target_paths is NULL with num_target_paths %zu",
-                            num_target_paths);
+    result.status =
+        ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "target_paths is NULL with num_target_paths %zu", num_target_paths);
   } else {
     ovx_string_t* source = ov_input_texts(&in, "source_path", &source_path, 1);
     ovx_string_t* targets = ov_input_texts(&in, "target_paths", target_paths, num_target_paths);
@@ -57,8 +57,8 @@ S ovstage_fetch_hierarchy_result(ovstage_instance_t* instance, ovstage_hierarchy
   if (out_result != NULL) memset(out_result, 0, sizeof *out_result);
   S status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
-  status = out_result == NULL ? ov_null("out_result")
-                              : ovgoFetchHierarchy(instance->context, hierarchy_handle, out_result);
+  status =
+      out_result == NULL ? ov_null("out_result") : ovgoFetchHierarchy(instance->context, hierarchy_handle, out_result);
   return ov_leave(instance->context, symbol, status);
 }
 
@@ -67,7 +67,8 @@ S ovstage_release_hierarchy_result(ovstage_instance_t* instance, const ovstage_h
   if (ov_forked) return OVSTAGE_OK;
   S status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
-  status = result == NULL ? ov_null("result") : ovgoReleaseHierarchyResult(instance->context, result->hierarchy_result_id);
+  status =
+      result == NULL ? ov_null("result") : ovgoReleaseHierarchyResult(instance->context, result->hierarchy_result_id);
   return ov_leave(instance->context, symbol, status);
 }
 

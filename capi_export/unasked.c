@@ -3,8 +3,8 @@
  *
  * Each is counted. The first of its kind - call, attribute and status - is told in the log, at WARNING; of those that
  * follow one a second, with the number held back since. A binding with warnings of its own (Python) decides itself what
- * asking is, comes in through tell_unasked, and warns when it is told to. For C, a refusal has been asked about when its
- * text was read before the thread's next call, and a failed operation when it was waited for before its release.
+ * asking is, comes in through tell_unasked, and warns when it is told to. For C, a refusal has been asked about when
+ * its text was read before the thread's next call, and a failed operation when it was waited for before its release.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -112,8 +112,8 @@ int32_t ov_unasked_tell(ovstage_context_t* context, const ovstage_go_unasked_t* 
 /* ---- What C clients leave unasked -------------------------------------------------------------------------------- */
 
 /* `kind` is the call without what differs from one to the next. */
-static void tell(ovstage_context_t* context, const char* kind, const char* call, ovstage_api_status_t status, const char* how,
-                 ovx_string_t reason) {
+static void tell(ovstage_context_t* context, const char* kind, const char* call, ovstage_api_status_t status,
+                 const char* how, ovx_string_t reason) {
   char text[LONGEST];
   int length = snprintf(text, sizeof text, "%s %s with status %d, and nobody asked why: %.*s", call, how, (int)status,
                         (int)(reason.length < LONGEST ? reason.length : LONGEST), reason.ptr);
@@ -126,8 +126,8 @@ static void tell(ovstage_context_t* context, const char* kind, const char* call,
   ov_unasked_tell(context, &failure, NULL);
 }
 
-void ov_unasked_operation(ovstage_context_t* context, ovstage_op_id_t op, ovstage_api_status_t status,
-                          const char* text, size_t length) {
+void ov_unasked_operation(ovstage_context_t* context, ovstage_op_id_t op, ovstage_api_status_t status, const char* text,
+                          size_t length) {
   char call[48];
   snprintf(call, sizeof call, "operation %" PRIu64, op);
   tell(context, "operation", call, status, "failed", (ovx_string_t){text, length});

@@ -323,21 +323,36 @@ static void get_version(C c, uint32_t* out_major, uint32_t* out_minor, uint32_t*
 static const char* get_error_string(C c, S error) {
   (void)c;
   switch (error) {
-    case OVSTAGE_OK: return "success";
-    case OVSTAGE_ERROR_INVALID_ARGUMENT: return "invalid argument";
-    case OVSTAGE_ERROR_INVALID_HANDLE: return "invalid handle";
-    case OVSTAGE_ERROR_NOT_FOUND: return "not found";
-    case OVSTAGE_ERROR_PRIM_NOT_FOUND: return "prim already exists";
-    case OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION: return "write floor violation";
-    case OVSTAGE_ERROR_NOT_SUPPORTED: return "not supported";
-    case OVSTAGE_ERROR_QUEUE_FULL: return "queue full";
-    case OVSTAGE_ERROR_END_OF_ITERATION: return "end of iteration";
-    case OVSTAGE_ERROR_OUT_OF_MEMORY: return "out of memory";
-    case OVSTAGE_ERROR_LAYOUT_CHANGED: return "layout changed";
-    case OVSTAGE_ERROR_TIMEOUT: return "timeout";
-    case OVSTAGE_ERROR_OP_FAILED: return "operation failed";
-    case OVSTAGE_ERROR_OUT_OF_RANGE: return "ordinal range not kept";
-    case OVSTAGE_ERROR_INTERNAL: return "internal error";
+    case OVSTAGE_OK:
+      return "success";
+    case OVSTAGE_ERROR_INVALID_ARGUMENT:
+      return "invalid argument";
+    case OVSTAGE_ERROR_INVALID_HANDLE:
+      return "invalid handle";
+    case OVSTAGE_ERROR_NOT_FOUND:
+      return "not found";
+    case OVSTAGE_ERROR_PRIM_NOT_FOUND:
+      return "prim already exists";
+    case OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION:
+      return "write floor violation";
+    case OVSTAGE_ERROR_NOT_SUPPORTED:
+      return "not supported";
+    case OVSTAGE_ERROR_QUEUE_FULL:
+      return "queue full";
+    case OVSTAGE_ERROR_END_OF_ITERATION:
+      return "end of iteration";
+    case OVSTAGE_ERROR_OUT_OF_MEMORY:
+      return "out of memory";
+    case OVSTAGE_ERROR_LAYOUT_CHANGED:
+      return "layout changed";
+    case OVSTAGE_ERROR_TIMEOUT:
+      return "timeout";
+    case OVSTAGE_ERROR_OP_FAILED:
+      return "operation failed";
+    case OVSTAGE_ERROR_OUT_OF_RANGE:
+      return "ordinal range not kept";
+    case OVSTAGE_ERROR_INTERNAL:
+      return "internal error";
   }
   return "unknown status code";
 }

@@ -313,8 +313,7 @@ static bool take_bytes(Group* group, const values* v, bytes* shared, const void*
   bool good = true;
   if (held.block && lie_in_order(v, data)) {
     ovstage_instance_t* instance = group->stage ? group->stage->instance : NULL;
-    shared->exported =
-        native.go->export_versioned(instance, held.block, v->tensors, DLPACK_FLAG_BITMASK_READ_ONLY);
+    shared->exported = native.go->export_versioned(instance, held.block, v->tensors, DLPACK_FLAG_BITMASK_READ_ONLY);
     good = shared->exported != NULL;
   } else {
     int64_t elements = (v->ragged ? elements_of(v) : v->entries) * v->lanes;

@@ -85,7 +85,8 @@ static int try_name(Stage* self, ovx_string_t text, PyObject* trials, uint64_t* 
   return good ? status == OVSTAGE_OK : -1;
 }
 
-bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, PyObject* trials, uint64_t* out) {
+bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, PyObject* trials,
+                   uint64_t* out) {
   ovx_string_t text;
   path_dictionary_instance_t* dictionary;
   if (!guard_string(name, place, &text) || !(dictionary = open_dictionary(self, method))) return false;
@@ -246,11 +247,13 @@ PyObject* stage_path_strings(PyObject* object, PyObject* paths) {
   return list;
 }
 
-/* ---- References to path lists ------------------------------------------------------------------------------------- */
+/* ---- References to path lists -------------------------------------------------------------------------------------
+ */
 
 typedef ovx_api_result_t (*reference_function)(path_dictionary_instance_t*, ovx_primpath_list_t);
 
-static PyObject* change_reference(path_dictionary_instance_t* dictionary, uint64_t handle, reference_function function) {
+static PyObject* change_reference(path_dictionary_instance_t* dictionary, uint64_t handle,
+                                  reference_function function) {
   ovx_api_result_t result;
   WITHOUT_GIL(result = function(dictionary, handle));
   return result.status == OVX_API_SUCCESS ? Py_NewRef(Py_None) : raise_dictionary_error(dictionary, result.error, NULL);
@@ -374,9 +377,9 @@ static ListOwner* owner_new(PyObject* attributes) {
 /* ---- Path lists -------------------------------------------------------------------------------------------------- */
 
 /*
- * A list that was just made, as an object of `class`, a subclass of int, with the attributes of a dict, of which _references
- * is noted in the stage, and with its owner. No Python code runs in here: an interrupt finds the list with its owner, or not
- * made at all.
+ * A list that was just made, as an object of `class`, a subclass of int, with the attributes of a dict, of which
+ * _references is noted in the stage, and with its owner. No Python code runs in here: an interrupt finds the list with
+ * its owner, or not made at all.
  */
 static PyObject* own_list(Stage* self, uint64_t handle, ListOwner* owner, PyObject* class, PyObject* attributes) {
   PyObject *name, *value, *number = PyLong_FromUnsignedLongLong(handle), *known = NULL;
@@ -407,7 +410,8 @@ static PyObject* list_or_raise(Stage* self, path_dictionary_instance_t* dictiona
 
 static bool check_owner(const char* function, PyObject* const* args, Py_ssize_t nargs) {
   if (!check_argument_count(function, nargs, 3, 3)) return false;
-  if (PyType_Check(args[1]) && PyType_IsSubtype((PyTypeObject*)args[1], &PyLong_Type) && PyDict_Check(args[2])) return true;
+  if (PyType_Check(args[1]) && PyType_IsSubtype((PyTypeObject*)args[1], &PyLong_Type) && PyDict_Check(args[2]))
+    return true;
   return PyErr_BadArgument();
 }
 
@@ -513,8 +517,7 @@ PyObject* stage_list_give_back(PyObject* object, PyObject* const* args, Py_ssize
 PyObject* stage_list_count(PyObject* object, PyObject* path_list) {
   uint64_t handle;
   path_dictionary_instance_t* dictionary;
-  if (!guard_path_list(path_list, &handle) ||
-      !(dictionary = open_dictionary((Stage*)object, "path_list_count"))) {
+  if (!guard_path_list(path_list, &handle) || !(dictionary = open_dictionary((Stage*)object, "path_list_count"))) {
     return NULL;
   }
   size_t count = 0;

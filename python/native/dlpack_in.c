@@ -19,7 +19,7 @@ const DLTensor* import_tensor(const import* self) {
 
 void import_close(import* self) {
   if (!self->legacy && !self->versioned) return;
-  import taken = *self;
+import taken = * self;
   self->legacy = NULL;
   self->versioned = NULL;
   PyObject *type, *value, *traceback;
@@ -68,8 +68,8 @@ static PyObject* ask(PyObject* method, PyObject* stream, bool versioned) {
   return answer;
 }
 
-/* Whether the pending TypeError says that the producer does not know max_version. What it raises for reasons of its own is
- * not taken for that, and goes through. */
+/* Whether the pending TypeError says that the producer does not know max_version. What it raises for reasons of its own
+ * is not taken for that, and goes through. */
 static bool unknown_keyword(void) {
   if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
   PyObject *type, *value, *traceback;
@@ -154,7 +154,7 @@ bool import_open(import* out, PyObject* object, PyObject* stream, const char* wh
   PyObject* capsule = stated == DEVICE_FAILED ? NULL : capsule_of(object, stream, stated, where);
   if (!capsule) return false;
 
-  import found = {0};
+import found = {0 };
   if (PyCapsule_IsValid(capsule, versioned_name)) {
     found.versioned = PyCapsule_GetPointer(capsule, versioned_name);
   } else if (PyCapsule_IsValid(capsule, legacy_name)) {
@@ -228,7 +228,7 @@ PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nar
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
 
-  import taken;
+import taken;
   if (!import_open(&taken, slots[0], slots[1], "obj")) return NULL;
   Imported* owner = (Imported*)new_object(native.imported);
   if (!owner) {

@@ -235,8 +235,7 @@ static PyObject* group_prim_index(PyObject* object, PyObject* const* args, Py_ss
   PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? guard_int(slots[0], "local", "an int") : NULL;
   const ovstage_prim_group_t* prims = prims_of(self);
   uint32_t i;
-  bool good =
-      local && group_open(self, "prim_index") && guard_index(local, "local", prims->count, "prims", &i);
+  bool good = local && group_open(self, "prim_index") && guard_index(local, "local", prims->count, "prims", &i);
   Py_XDECREF(local);
   return good ? PyLong_FromUnsignedLong(prims->index_map ? prims->index_map[i] : prims->offset + i) : NULL;
 }
@@ -248,8 +247,7 @@ static PyObject* group_data_row_index(PyObject* object, PyObject* const* args, P
   PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? guard_int(slots[0], "local", "an int") : NULL;
   const ovstage_data_t* data = data_of(self);
   uint32_t i;
-  bool good =
-      local && group_open(self, "data_row_index") && guard_index(local, "local", data->count, "elements", &i);
+  bool good = local && group_open(self, "data_row_index") && guard_index(local, "local", data->count, "elements", &i);
   Py_XDECREF(local);
   return good ? PyLong_FromUnsignedLong(data->index_map ? data->index_map[i] : i) : NULL;
 }

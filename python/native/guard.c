@@ -125,8 +125,7 @@ static const struct {
 /* A path list is an int, but never the number of one of these: small numbers of both kinds look alike. */
 static bool refuse_path_list(PyObject* value, const char* name, const char* kind, const char* hint) {
   static PyObject* class;
-  int matches =
-      package_attribute(&class, "ovstage.dictionary", "PathList") ? PyObject_IsInstance(value, class) : -1;
+  int matches = package_attribute(&class, "ovstage.dictionary", "PathList") ? PyObject_IsInstance(value, class) : -1;
   if (matches <= 0) return matches == 0;
   PyObject* released = PyObject_GetAttrString(value, "released"); /* not its repr, which asks the stage for the paths */
   if (!released) return false;
@@ -235,8 +234,8 @@ bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
 
 bool guard_scope(PyObject* value, ovstage_scope_t* out) {
   int scope = OVSTAGE_SCOPE_ALL;
-  bool declared = !value || guard_member(value, "scope", "Scope", "ALL=0, INCLUDE=1, EXCLUDE=2",
-                                         OVSTAGE_SCOPE_EXCLUDE, &scope);
+  bool declared =
+      !value || guard_member(value, "scope", "Scope", "ALL=0, INCLUDE=1, EXCLUDE=2", OVSTAGE_SCOPE_EXCLUDE, &scope);
   *out = (ovstage_scope_t)scope;
   return declared;
 }
@@ -271,7 +270,8 @@ static int hides_elements_of_items(PyObject* list) {
     return -1;
   }
   int hidden = 0;
-  for (Py_ssize_t i = 0; hidden == 0 && i < PyTuple_Size(tuple); i++) hidden = hides_elements(PyTuple_GetItem(tuple, i));
+  for (Py_ssize_t i = 0; hidden == 0 && i < PyTuple_Size(tuple); i++)
+    hidden = hides_elements(PyTuple_GetItem(tuple, i));
   Py_LeaveRecursiveCall();
   Py_DECREF(tuple);
   return hidden;
@@ -290,7 +290,8 @@ int hides_elements(PyObject* value) {
 bool refuse_hidden(const char* name) {
   PyErr_Format(PyExc_ValueError,
                "%s is a masked array (numpy.ma) that hides elements, which nothing here could keep hidden: pass "
-               "array.filled(value), or, to leave prims of a write alone, array.data with mask=", name);
+               "array.filled(value), or, to leave prims of a write alone, array.data with mask=",
+               name);
   return false;
 }
 
@@ -301,9 +302,7 @@ bool check_unmasked(PyObject* value, const char* name) {
 
 /* ---- Lists ------------------------------------------------------------------------------------------------------- */
 
-bool is_text(PyObject* values) {
-  return PyUnicode_Check(values) || PyBytes_Check(values) || PyByteArray_Check(values);
-}
+bool is_text(PyObject* values) { return PyUnicode_Check(values) || PyBytes_Check(values) || PyByteArray_Check(values); }
 
 bool check_order(PyObject* values, const char* name, const char* expected) {
   static PyObject* class;

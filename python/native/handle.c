@@ -176,7 +176,7 @@ static PyObject* handle_wait(PyObject* object, PyObject* const* args, Py_ssize_t
   uint64_t timeout;
   if (self->op) return operation_wait(self->op, args, nargs, kwnames);
   return sort_arguments(&sig, args, nargs, kwnames, slots) && guard_timeout(slots[0], &timeout) ? Py_NewRef(Py_None)
-                                                                                                 : NULL;
+                                                                                                : NULL;
 }
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */

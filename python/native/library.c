@@ -1,9 +1,9 @@
 /*
  * library.c - libovstage.so: looking at the file, and opening it, which starts the engine.
  *
- * Opening is for good, and a process that has done it cannot fork any more. Therefore nothing but the first stage opens it,
- * and the version is read from the file. Whatever would end the process when the runtime of Go starts - a file that is
- * broken or of another version, too little address space, too few threads - is found first and said as an exception.
+ * Opening is for good, and a process that has done it cannot fork any more. Therefore nothing but the first stage opens
+ * it, and the version is read from the file. Whatever would end the process when the runtime of Go starts - a file that
+ * is broken or of another version, too little address space, too few threads - is found first and said as an exception.
  *
  * All of it happens with the GIL: no two threads open, and no fork by Python falls into an opening.
  */
@@ -43,10 +43,11 @@ static PyObject* library_path(void) {
 static bool failed_to_load(PyObject* path, const char* why) {
   PyObject* reason = PyUnicode_DecodeFSDefault(why);
   if (reason)
-    PyErr_Format(PyExc_RuntimeError,
-                 "Failed to load the native library of ovstage, %U: %U. Reinstall the wheel, or run build.sh in a source "
-                 "tree.",
-                 path, reason);
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "Failed to load the native library of ovstage, %U: %U. Reinstall the wheel, or run build.sh in a source "
+        "tree.",
+        path, reason);
   Py_XDECREF(reason);
   return false;
 }
@@ -147,11 +148,12 @@ static bool has_address_space(void) {
   if (sizes) fclose(sizes);
   uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
   if (!known || (used <= limit.rlim_cur && limit.rlim_cur - used >= NEEDED_SPACE)) return true;
-  PyErr_Format(PyExc_RuntimeError,
-               "Failed to load the native library of ovstage: it reserves %llu MiB of address space, and of the %llu MiB "
-               "that this process may have %llu are in use. Raise the limit (ulimit -v).",
-               (unsigned long long)(NEEDED_SPACE >> 20), (unsigned long long)(limit.rlim_cur >> 20),
-               (unsigned long long)(used >> 20));
+  PyErr_Format(
+      PyExc_RuntimeError,
+      "Failed to load the native library of ovstage: it reserves %llu MiB of address space, and of the %llu MiB "
+      "that this process may have %llu are in use. Raise the limit (ulimit -v).",
+      (unsigned long long)(NEEDED_SPACE >> 20), (unsigned long long)(limit.rlim_cur >> 20),
+      (unsigned long long)(used >> 20));
   return false;
 }
 

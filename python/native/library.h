@@ -2,9 +2,9 @@
  * library.h - the functions of libovstage.so, which the extension is not linked to.
  *
  * The library is opened when the first stage is made (library.c), since opening it starts the engine, after which this
- * process must not fork. What a stage offers is called through the table of its instance. The flat functions are called by
- * their own names, as if they were linked: each name stands for a pointer of one table. A function that is new here gets a
- * line in both lists.
+ * process must not fork. What a stage offers is called through the table of its instance. The flat functions are called
+ * by their own names, as if they were linked: each name stands for a pointer of one table. A function that is new here
+ * gets a line in both lists.
  */
 #ifndef OVSTAGE_NATIVE_LIBRARY_H
 #define OVSTAGE_NATIVE_LIBRARY_H

@@ -29,8 +29,8 @@ static void call_receiver(ovstage_log_severity_t severity, double timestamp, ovx
   Py_DECREF(callback);
 }
 
-/* Takes what is queued in one turn of the GIL, which callbacks give up like all Python: a turn for each message would fall
- * behind threads that log without a pause. */
+/* Takes what is queued in one turn of the GIL, which callbacks give up like all Python: a turn for each message would
+ * fall behind threads that log without a pause. */
 static void deliver(ovstage_log_severity_t severity, double timestamp, ovx_string_t message, void* unused) {
   (void)unused;
   if (!Py_IsInitialized()) return;
@@ -51,14 +51,14 @@ static void replace_receiver(PyObject* callback) {
 
 /* ---- Installing -------------------------------------------------------------------------------------------------- */
 
-/* While the library has the callback it is held alive, so that the end of the last stage does not wait for messages on its
- * own: that is done here, where Ctrl-C is answered. */
+/* While the library has the callback it is held alive, so that the end of the last stage does not wait for messages on
+ * its own: that is done here, where Ctrl-C is answered. */
 static bool holding;
 
 /* With the GIL all the while: callbacks are here and in the library in one order. It waits for no callback. */
 static ovstage_api_status_t install(int32_t severity, ovx_string_t rules) {
-  ovstage_api_status_t status = ovstage_set_log_callback((ovstage_log_severity_t)severity, rules.length ? &rules : NULL,
-                                                         deliver, NULL);
+  ovstage_api_status_t status =
+      ovstage_set_log_callback((ovstage_log_severity_t)severity, rules.length ? &rules : NULL, deliver, NULL);
   if (status == OVSTAGE_OK && !holding) holding = ovstage_initialize(NULL) == OVSTAGE_OK;
   return status;
 }
@@ -121,8 +121,8 @@ static bool wait_for_log(uint64_t mark, uint64_t timeout, ovstage_api_status_t* 
   return wait_in_slices(attempt_log_wait, &mark, leaving && timeout > AT_EXIT ? AT_EXIT : timeout, status);
 }
 
-/* Takes the callback away; what is under way is not delivered any more. The number of such messages, with the one that a
- * call is at now, is the answer; `mark` is what to wait for until no call is. */
+/* Takes the callback away; what is under way is not delivered any more. The number of such messages, with the one that
+ * a call is at now, is the answer; `mark` is what to wait for until no call is. */
 static uint64_t cut_log(uint64_t* mark) {
   uint64_t left = 0;
   *mark = native.go->log_cut(deliver, NULL, &left);

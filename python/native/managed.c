@@ -10,7 +10,7 @@
 typedef struct {
   PyObject_HEAD const DLTensor* tensor; /* in `held`'s descriptors or in `view`; NULL before __init__ */
   bool readonly;
-  bool private; /* every export is a copy of the consumer's own */
+  bool private;  /* every export is a copy of the consumer's own */
   bool exported; /* caller-built: a capsule was made, so that the callback is the capsule's to call */
   /* made by a group */
   ovstage_instance_t* instance;
@@ -339,10 +339,11 @@ PyObject* axes_of(PyObject* shape) {
 
 static bool refuse_axes(const DLTensor* t, PyObject* axes, int64_t rows) {
   PyErr_Clear();
-  PyErr_Format(PyExc_ValueError,
-               "shape must be a sequence of extents with as many elements as the tensor, at most one of them -1, got %R for "
-               "%lld rows of %d elements",
-               axes, (long long)rows, (int)t->dtype.lanes);
+  PyErr_Format(
+      PyExc_ValueError,
+      "shape must be a sequence of extents with as many elements as the tensor, at most one of them -1, got %R for "
+      "%lld rows of %d elements",
+      axes, (long long)rows, (int)t->dtype.lanes);
   return false;
 }
 

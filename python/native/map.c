@@ -62,10 +62,11 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   if (args[6] != Py_None && !words_open(&sizes, args[6], "element_sizes", " entries", 64)) return NULL;
   PyObject *made = NULL, *answer = NULL;
   if (guard_attribute(args[1], "attribute", &desc.attribute) && open_dtype(args[4], &desc.dtype) &&
-      guard_open_member(args[5], "semantic", "AttributeSemantic", &semantic) && guard_prim_mode(args[3], &desc.prim_mode) &&
-      guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
-      guard_int32(args[7], "initial", &initial) && guard_uint64(args[8], "group_rows", &options.group_rows) &&
-      (made = handle_reserve(&map_class)) && stage_begin(self, "map_attribute")) {
+      guard_open_member(args[5], "semantic", "AttributeSemantic", &semantic) &&
+      guard_prim_mode(args[3], &desc.prim_mode) && guard_handle(args[0], "query", &query) &&
+      guard_uint64(args[2], "ordinal", &ordinal) && guard_int32(args[7], "initial", &initial) &&
+      guard_uint64(args[8], "group_rows", &options.group_rows) && (made = handle_reserve(&map_class)) &&
+      stage_begin(self, "map_attribute")) {
     desc.semantic = (ovstage_attribute_semantic_t)semantic;
     options.initial = (ovstage_go_initial_t)initial;
     ovstage_enqueue_result_t result;
@@ -207,7 +208,8 @@ bool drop_map(Stage* self, uint64_t handle) { return abort_map(self, handle) == 
 PyObject* stage_abort(PyObject* object, PyObject* mapping) {
   Stage* self = (Stage*)object;
   uint64_t handle;
-  if (!guard_handle(mapping, "mapping", &handle) || !stage_begin(self, "abort_map") || !handle_claim(mapping)) return NULL;
+  if (!guard_handle(mapping, "mapping", &handle) || !stage_begin(self, "abort_map") || !handle_claim(mapping))
+    return NULL;
   ovstage_api_status_t status = abort_map(self, handle);
   if (status != OVSTAGE_OK) {
     handle_reopen(mapping);

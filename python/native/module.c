@@ -141,10 +141,9 @@ static bool make_types(PyObject* module) {
     PyTypeObject** slot;
     PyType_Spec* spec;
   } types[] = {
-      {&native.stage, &stage_spec},     {&native.operation, &operation_spec}, {&native.handle, &handle_spec},
-      {&native.group, &group_spec},
-      {&native.managed, &managed_spec}, {&native.buffer, &buffer_spec},       {&native.imported, &imported_spec},
-      {&native.hold, &hold_spec},       {&native.owner, &owner_spec},
+      {&native.stage, &stage_spec},       {&native.operation, &operation_spec}, {&native.handle, &handle_spec},
+      {&native.group, &group_spec},       {&native.managed, &managed_spec},     {&native.buffer, &buffer_spec},
+      {&native.imported, &imported_spec}, {&native.hold, &hold_spec},           {&native.owner, &owner_spec},
   };
   for (size_t i = 0; i < COUNT_OF(types); i++) {
     *types[i].slot = (PyTypeObject*)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
@@ -187,9 +186,13 @@ static int execute(PyObject* module) {
     const char* name;
     PyTypeObject* type;
   } types[] = {
-      {"Stage", native.stage},   {"Operation", native.operation},
-      {"Handle", native.handle}, {"Group", native.group},   {"ManagedDLTensor", native.managed},
-      {"Buffer", native.buffer}, {"ImportedTensor", native.imported},
+      {"Stage", native.stage},
+      {"Operation", native.operation},
+      {"Handle", native.handle},
+      {"Group", native.group},
+      {"ManagedDLTensor", native.managed},
+      {"Buffer", native.buffer},
+      {"ImportedTensor", native.imported},
   };
   for (size_t i = 0; added && i < COUNT_OF(types); i++) {
     added = PyModule_AddObjectRef(module, types[i].name, (PyObject*)types[i].type) == 0;

@@ -103,8 +103,8 @@ PyObject* last_library_text(int64_t code);
 /* Raise what the library says to any call in a forked child. */
 PyObject* raise_forked(const char* method);
 
-/* Raise OvxError with the dictionary's text, and give the text back to it. `handle`, which may be NULL, is what the text
- * is about where it cannot say so: its words are fixed by the interface. */
+/* Raise OvxError with the dictionary's text, and give the text back to it. `handle`, which may be NULL, is what the
+ * text is about where it cannot say so: its words are fixed by the interface. */
 PyObject* raise_dictionary_error(path_dictionary_instance_t* dictionary, ovx_string_t text, const uint64_t* handle);
 
 /* Raise `kind` with a message, the exception that is set now becoming its cause. */
@@ -125,9 +125,9 @@ bool guard_handle(PyObject* value, const char* name, uint64_t* out); /* a number
 bool guard_attribute(PyObject* value, const char* name, ovx_string_or_token_t* out); /* borrows the bytes */
 bool guard_path_list(PyObject* value, uint64_t* out);
 bool guard_open_member(PyObject* value, const char* name, const char* enum_class, int32_t* out); /* any int32 */
-bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out); /* NULL = UPSERT */
-bool guard_scope(PyObject* value, ovstage_scope_t* out);         /* NULL = ALL */
-bool guard_string(PyObject* value, const char* name, ovx_string_t* out); /* borrows the bytes */
+bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out);                                 /* NULL = UPSERT */
+bool guard_scope(PyObject* value, ovstage_scope_t* out);                                         /* NULL = ALL */
+bool guard_string(PyObject* value, const char* name, ovx_string_t* out);                         /* borrows the bytes */
 
 /* A Python int, or NULL with a TypeError. `expected` completes "<name> must be ...". Truth values are no numbers. */
 PyObject* guard_int(PyObject* value, const char* name, const char* expected);
@@ -135,7 +135,7 @@ bool unsigned_value(PyObject* number, const char* name, int bits, uint64_t* out)
 
 /* Whether a masked array of numpy.ma hides an element, in `value` or in a list that it is; -1: an exception. */
 int hides_elements(PyObject* value);
-bool refuse_hidden(const char* name);                       /* false, always */
+bool refuse_hidden(const char* name);                   /* false, always */
 bool check_unmasked(PyObject* value, const char* name); /* false with an exception set */
 
 bool is_text(PyObject* values); /* str, bytes or bytearray */
@@ -143,8 +143,8 @@ bool is_text(PyObject* values); /* str, bytes or bytearray */
 /* Refuse sets and mappings where a list is meant: `expected` completes "<name> must be ...". */
 bool check_order(PyObject* values, const char* name, const char* expected);
 
-/* A tuple of what a list holds: a new reference, which no other code changes. `expected` completes "<name> must be ...";
- * a single str or bytes is refused, though it could be iterated. NULL: an exception. */
+/* A tuple of what a list holds: a new reference, which no other code changes. `expected` completes "<name> must be
+ * ..."; a single str or bytes is refused, though it could be iterated. NULL: an exception. */
 PyObject* guard_sequence(PyObject* values, const char* name, const char* expected);
 
 /* A list of str in an argument. The tuple keeps the bytes alive while the GIL is released. */
@@ -238,7 +238,7 @@ typedef struct {
   PyObject* refusal;
   uint64_t refusing_thread;
   int64_t refused_status;
-  PyObject* spare; /* the Operation of the next call: see operation_prepare */
+  PyObject* spare;            /* the Operation of the next call: see operation_prepare */
   struct Operation* refusals; /* those whose objects are alive, the newest first; they unlist themselves */
 } Stage;
 
@@ -303,7 +303,8 @@ bool drop_map(Stage* self, uint64_t handle); /* without its commit */
 void map_session_release(map_session* session);
 void end_sessions(Stage* self); /* with the stage */
 
-/* With a list, a name that is new is on trial: it goes with the list, which is appended what keeps it. NULL: it stays. */
+/* With a list, a name that is new is on trial: it goes with the list, which is appended what keeps it. NULL: it stays.
+ */
 bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, PyObject* trials, uint64_t* out);
 PyObject* stage_try_name(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* stage_intern_tokens(PyObject* self, PyObject* strings);
@@ -339,8 +340,8 @@ PyObject* stage_publish(PyObject* self, PyObject* const* args, Py_ssize_t nargs)
 
 extern PyType_Spec operation_spec;
 
-/* Has the Operation of the next call made before the call, since one that was carried out must not end for want of memory.
- * False: MemoryError. Of threads that call at once, one may have to make its own afterwards. */
+/* Has the Operation of the next call made before the call, since one that was carried out must not end for want of
+ * memory. False: MemoryError. Of threads that call at once, one may have to make its own afterwards. */
 bool operation_prepare(Stage* stage);
 
 /* An Operation from the answer of an enqueue. Takes `inputs` over, which may be NULL. */
@@ -349,12 +350,12 @@ PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject*
 /* The code that an Operation was refused with; OVSTAGE_OK if it was accepted. */
 int64_t operation_refusal(PyObject* operation);
 
-/* Find out at once what became of it: for operations that may fail after they were accepted. Returns its argument, or NULL
- * with an exception. */
+/* Find out at once what became of it: for operations that may fail after they were accepted. Returns its argument, or
+ * NULL with an exception. */
 PyObject* operation_settled(PyObject* operation);
 
-/* Say which call an operation comes from, so that its failure is told when nobody asks: a static text, the name or token
- * of the attribute, and the ordinal, either of which may be NULL. Returns its argument, which may be NULL. */
+/* Say which call an operation comes from, so that its failure is told when nobody asks: a static text, the name or
+ * token of the attribute, and the ordinal, either of which may be NULL. Returns its argument, which may be NULL. */
 PyObject* operation_named(PyObject* operation, const char* call, PyObject* attribute, const uint64_t* ordinal);
 
 PyObject* operation_named_like(PyObject* operation, const char* call, PyObject* other);
@@ -381,8 +382,8 @@ typedef struct {
 extern handle_class query_class, part_class, read_class, map_class, hierarchy_class, ordinal_query_class;
 
 /*
- * A handle is made before the call that fills it. Between that call and the object no Python code runs: an interrupt comes
- * when the number has an owner, and the owner ends it.
+ * A handle is made before the call that fills it. Between that call and the object no Python code runs: an interrupt
+ * comes when the number has an owner, and the owner ends it.
  */
 PyObject* handle_reserve(handle_class* class);
 void handle_keep_trials(PyObject* reserved, PyObject* trials); /* names that it was asked for go with it */
@@ -399,19 +400,22 @@ void forgotten(PyObject* object);
 /* As operation_named, of what opens it. */
 PyObject* handle_named(PyObject* handle, const char* call, PyObject* attribute, const uint64_t* ordinal);
 
-/* Name an operation on a handle, an object or its number, after the attribute and the ordinal that it was opened for. */
+/* Name an operation on a handle, an object or its number, after the attribute and the ordinal that it was opened for.
+ */
 PyObject* handle_names(PyObject* operation, const char* call, PyObject* handle);
 
-/* The number of a Handle. False with an exception: it was ended, or never opened, for which it has the code of the cause. */
+/* The number of a Handle. False with an exception: it was ended, or never opened, for which it has the code of the
+ * cause. */
 bool handle_number(PyObject* handle, uint64_t* out);
 
-/* Take a handle out of use before the call that ends it, and undo that because the call was refused. What is no Handle but a
- * number needs neither. False with an exception: it has ended, or was never opened. */
+/* Take a handle out of use before the call that ends it, and undo that because the call was refused. What is no Handle
+ * but a number needs neither. False with an exception: it has ended, or was never opened. */
 bool handle_claim(PyObject* given);
 void handle_reopen(PyObject* given);
 
 /* End a handle, an object or its number, by an enqueue that takes nothing else: an Operation. An object is claimed
- * first, so that it ends once, and reopened on a refusal. Takes `inputs` over, what to keep until it is done, or NULL. */
+ * first, so that it ends once, and reopened on a refusal. Takes `inputs` over, what to keep until it is done, or NULL.
+ */
 typedef ovstage_enqueue_result_t (*end_function)(ovstage_instance_t*, uint64_t);
 PyObject* handle_end(PyObject* stage, PyObject* given, const char* name, const char* method, end_function end,
                      PyObject* inputs);
@@ -439,8 +443,8 @@ typedef struct {
 
 extern PyType_Spec group_spec;
 
-/* A group for what a fetch will bring. It is made before the fetch, since what was fetched is not fetched again; until it
- * is filled it counts as released. */
+/* A group for what a fetch will bring. It is made before the fetch, since what was fetched is not fetched again; until
+ * it is filled it counts as released. */
 Group* group_new(group_kind kind, PyTypeObject* type, Stage* stage);
 
 /* How that fetch ended: the group, which takes `held` over; None after the last one; NULL with an exception set. */
@@ -489,7 +493,8 @@ void name_type(char* out, size_t size, DLDataType type);
 
 extern PyType_Spec managed_spec;
 
-/* A tuple of ints of a shape that a caller asks for: a new reference. NULL: TypeError, or what one of them has raised. */
+/* A tuple of ints of a shape that a caller asks for: a new reference. NULL: TypeError, or what one of them has raised.
+ */
 PyObject* axes_of(PyObject* shape);
 
 /* `axes` are other ones over the same elements, from axes_of, or NULL. Takes `held` over, also on failure. */
@@ -570,7 +575,7 @@ typedef struct {
   size_t count;
   void* copy;
   Py_buffer view; /* view.obj == NULL: none */
-  import tensor;  /* all zero: none */
+import tensor;  /* all zero: none */
 } words;
 
 /* A list of tokens, or of names, of which the stage makes tokens. `method` is what was called, `trials` is as
@@ -597,9 +602,9 @@ int is_truth(PyObject* value);
  * starts with it; dropping the references frees the block. */
 typedef struct parked {
   struct parked* next;
-  PyObject* owner;    /* keeps the bytes alive */
-  PyObject* context;  /* the caller's manager_ctx ... */
-  PyObject* callback; /* ... and what to call with it; NULL = nothing */
+  PyObject* owner;               /* keeps the bytes alive */
+  PyObject* context;             /* the caller's manager_ctx ... */
+  PyObject* callback;            /* ... and what to call with it; NULL = nothing */
   void (*close)(struct parked*); /* gives back what else is in the block; NULL = nothing */
 } parked;
 
@@ -618,8 +623,8 @@ static inline void drop_parked(void) {
 enum { INLINE_AXES = 4 };
 
 typedef struct {
-  Py_buffer view; /* view.obj == NULL: none */
-  import tensor;   /* all zero: none */
+  Py_buffer view;  /* view.obj == NULL: none */
+import tensor;   /* all zero: none */
   PyObject* owner; /* of the memory that a DLTensor describes; NULL: none known */
   int64_t* axes;   /* strides of a view, or shape and strides of a DLTensor */
   int64_t inline_axes[2 * INLINE_AXES];
@@ -652,8 +657,8 @@ typedef struct {
 
 bool known_axes(PyObject* tensor, axes_room* out); /* False: an exception */
 
-/* False, with an exception of `kind`, when `t` says more axes than its arrays, if they are these, have entries. To be asked
- * before the arrays are read: fields of a DLTensor may be assigned. */
+/* False, with an exception of `kind`, when `t` says more axes than its arrays, if they are these, have entries. To be
+ * asked before the arrays are read: fields of a DLTensor may be assigned. */
 bool check_axes(const DLTensor* t, const axes_room* room, PyObject* kind, const char* where);
 
 /* A source of its own, whose deleter may be called anywhere. NULL: an exception. */
@@ -698,7 +703,9 @@ PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t n
 PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* end_log(PyObject* module, PyObject* unused);
 
-bool begin_log(void);         /* with a stage, before it is made: a callback that was kept comes into force. False: an exception */
-bool end_log_of_stages(void); /* with the last stage, after it has gone. False: a signal handler raised, all has ended anyway */
+bool begin_log(
+    void); /* with a stage, before it is made: a callback that was kept comes into force. False: an exception */
+bool end_log_of_stages(
+    void); /* with the last stage, after it has gone. False: a signal handler raised, all has ended anyway */
 
 #endif

@@ -84,7 +84,8 @@ PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject*
   self->text = text;
   self->inputs = inputs;
   if (answer.status != OVSTAGE_OK) list_refusal(self);
-  if (inputs) PyObject_GC_Track(self); /* else no cycle can run through here: a stage refers to none that was given out */
+  if (inputs)
+    PyObject_GC_Track(self); /* else no cycle can run through here: a stage refers to none that was given out */
   return (PyObject*)self;
 }
 
@@ -316,7 +317,8 @@ static ovx_string_t view_of(PyObject* text) {
   return (ovx_string_t){bytes ? bytes : "", (size_t)length};
 }
 
-/* `level` 1 is the line that dropped the operation, or what Python function runs for it; 2 is that function's caller. */
+/* `level` 1 is the line that dropped the operation, or what Python function runs for it; 2 is that function's caller.
+ */
 static bool warn(PyObject* text, uint64_t held_back, Py_ssize_t level) {
   if (!held_back) return PyErr_WarnFormat(unasked_warning, level, "%U", text) == 0;
   return PyErr_WarnFormat(unasked_warning, level, "%U (%llu more were held back)", text,

@@ -93,7 +93,8 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   return good;
 }
 
-/* Makes the trailing axes of a compact tensor the lanes of its elements. The shape is the source's and stays as it is. */
+/* Makes the trailing axes of a compact tensor the lanes of its elements. The shape is the source's and stays as it is.
+ */
 static bool fold_axes(DLTensor* t, long lanes, place* at) {
   int64_t folded = 1;
   int32_t kept = t->ndim;
@@ -181,8 +182,8 @@ static bool judge_words(const words* mask, bool has_count, uint32_t count) {
   }
   if (wanted == mask->count) return true;
   PyErr_Format(PyExc_ValueError,
-               "mask must have one bit per logical element, in words of 64 bits: expected %zu for count=%u, got %zu; "
-               TRUTH_VALUES,
+               "mask must have one bit per logical element, in words of 64 bits: expected %zu for count=%u, got "
+               "%zu; " TRUTH_VALUES,
                wanted, count, mask->count);
   return false;
 }

@@ -78,8 +78,7 @@ static PyObject* pack(const run* self, uint32_t tensors, keep held) {
   }
   int64_t *length = (int64_t*)(void*)PyBytes_AsString(lengths), total = measure(self, length);
   const void* start = start_of_run(self->tensors, self->rows, self->count, self->element);
-  PyObject* values =
-      start || !total ? view_of_run(self, start, total, held) : copy_of_run(self, length, total, held);
+  PyObject* values = start || !total ? view_of_run(self, start, total, held) : copy_of_run(self, length, total, held);
   if (values) return Py_BuildValue("(NN)", values, lengths);
   Py_DECREF(lengths);
   return NULL;

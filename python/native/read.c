@@ -5,7 +5,8 @@
 
 /* ---- Queries ----------------------------------------------------------------------------------------------------- */
 
-/* A query over a path list, as a Query that keeps the list, or as a number: the attribute `handle` of a given object. */
+/* A query over a path list, as a Query that keeps the list, or as a number: the attribute `handle` of a given object.
+ */
 static PyObject* query_path_list(Stage* self, PyObject* path_list, PyObject* owner) {
   uint64_t list, handle = 0;
   PyObject* made = owner ? Py_NewRef(owner) : handle_reserve(&query_class);
@@ -72,8 +73,8 @@ static bool predicate_open(ovstage_predicate_t* out, texts* values, PyObject* tu
   return true;
 }
 
-/* A filter is a pair of a match and a list of conditions, a predicate has an attribute, an operator and values. What was
- * opened is added to levels, also when it fails. */
+/* A filter is a pair of a match and a list of conditions, a predicate has an attribute, an operator and values. What
+ * was opened is added to levels, also when it fails. */
 static bool filter_open(level** levels, ovstage_go_condition_t* out, PyObject* pair) {
   PyObject* list;
   int match;
@@ -111,14 +112,13 @@ PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
   ovstage_go_condition_t filter = {.match = OVSTAGE_GO_MATCH_ALL};
   words tokens = {0};
   PyObject *made = NULL, *answer = NULL;
-  if (check_argument_count("_query", nargs, 2, 2) &&
-      (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
+  if (check_argument_count("_query", nargs, 2, 2) && (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
       (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query", NULL)) &&
       (made = handle_reserve(&query_class)) && stage_begin(self, "query")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
-    WITHOUT_GIL(result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count,
-                                          &handle));
+    WITHOUT_GIL(
+        result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count, &handle));
     answer = handle_named(handle_open(made, self, result, handle), "query", NULL, NULL);
     made = NULL;
   }
@@ -259,8 +259,8 @@ PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssiz
   return answer;
 }
 
-/* A tombstone has no tensors to retain, with which its index map would stay: it gets a copy, freed with the Group. False:
- * there is no memory for one, and the group has its index map for as long as there is the stage. */
+/* A tombstone has no tensors to retain, with which its index map would stay: it gets a copy, freed with the Group.
+ * False: there is no memory for one, and the group has its index map for as long as there is the stage. */
 static bool keep_prims(ovstage_read_group_t* tombstone) {
   ovstage_prim_group_t* prims = &tombstone->prims;
   if (!prims->index_map) return true;

@@ -41,8 +41,8 @@ PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_
     return NULL;
   }
   ovstage_enqueue_result_t result;
-  WITHOUT_GIL(result = ovstage_get_hierarchy(self->instance, list, ordinal, (ovstage_hierarchy_relation_t)relation,
-                                             &handle));
+  WITHOUT_GIL(
+      result = ovstage_get_hierarchy(self->instance, list, ordinal, (ovstage_hierarchy_relation_t)relation, &handle));
   return handle_named(handle_open(made, self, result, handle), "get_hierarchy", NULL, &ordinal);
 }
 
@@ -115,8 +115,8 @@ PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ss
     return NULL;
   }
   ovstage_enqueue_result_t result;
-  WITHOUT_GIL(result = ovstage_compute_hierarchy(self->instance, (ovstage_hierarchy_computation_model_id_t)model, from,
-                                                 to));
+  WITHOUT_GIL(result =
+                  ovstage_compute_hierarchy(self->instance, (ovstage_hierarchy_computation_model_id_t)model, from, to));
   return operation_named(operation_settled(operation_new(self, result, NULL)), "compute_hierarchy", NULL, &to);
 }
 

@@ -220,13 +220,15 @@ enum { WRITTEN_AXES = 32 }; /* what the engine takes; it refuses more without a 
 bool known_axes(PyObject* tensor, axes_room* out) {
   *out = (axes_room){0, 0, 0};
   PyObject* axes = known(tensor, "_axes");
-  bool good = axes && (!PyTuple_Check(axes) || PyArg_ParseTuple(axes, "KKL", &out->shape, &out->strides, &out->entries));
+  bool good =
+      axes && (!PyTuple_Check(axes) || PyArg_ParseTuple(axes, "KKL", &out->shape, &out->strides, &out->entries));
   Py_XDECREF(axes);
   return good;
 }
 
 bool check_axes(const DLTensor* t, const axes_room* room, PyObject* kind, const char* where) {
-  bool ours = t->shape && ((uintptr_t)t->shape == room->shape || (t->strides && (uintptr_t)t->strides == room->strides));
+  bool ours =
+      t->shape && ((uintptr_t)t->shape == room->shape || (t->strides && (uintptr_t)t->strides == room->strides));
   if (!ours || t->ndim <= room->entries) return true;
   PyErr_Format(kind,
                "%s has ndim %d, but its arrays for shape and strides have room for %lld; make the descriptor anew with "
@@ -240,7 +242,8 @@ bool check_axes(const DLTensor* t, const axes_room* room, PyObject* kind, const 
 static bool open_descriptor(source* self, PyObject* object, place* at, DLTensor* out) {
   int64_t held;
   axes_room room;
-  if (!known_extent(object, &held) || !known_axes(object, &room) || !(self->owner = known(object, "_owner"))) return false;
+  if (!known_extent(object, &held) || !known_axes(object, &room) || !(self->owner = known(object, "_owner")))
+    return false;
 
   /* From here to the end no Python code runs. */
   memcpy(out, self->view.buf, sizeof *out);
@@ -353,8 +356,8 @@ static bool open_through_numpy(source* self, PyObject* object, place* at, DLTens
   return good;
 }
 
-/* Columns and groups that were read are producers, but only where their rows lie in order; NumPy puts them there. -1: an
- * exception. */
+/* Columns and groups that were read are producers, but only where their rows lie in order; NumPy puts them there. -1:
+ * an exception. */
 static int is_read(PyObject* object) {
   static PyObject* column;
   if (PyObject_TypeCheck(object, native.group)) return 1;
@@ -366,7 +369,8 @@ static PyObject* arrow_c_array(void) {
   return name ? name : (name = PyUnicode_InternFromString("__arrow_c_array__"));
 }
 
-/* An Arrow array of tuples or truth values, which DLPack cannot carry: as NumPy has it. 0: it is none; -1: an exception. */
+/* An Arrow array of tuples or truth values, which DLPack cannot carry: as NumPy has it. 0: it is none; -1: an
+ * exception. */
 static int open_arrow(source* self, PyObject* object, place* at, DLTensor* out) {
   static PyObject* convert;
   if (PyObject_TypeCheck(object, native.group)) return 0;
@@ -382,7 +386,8 @@ static int open_arrow(source* self, PyObject* object, place* at, DLTensor* out) 
     Py_XDECREF(array);
     return array ? 0 : -1;
   }
-  int opened = PyObject_GetBuffer(array, &self->view, PyBUF_RECORDS_RO) == 0 && open_view(self, array, at, out) ? 1 : -1;
+  int opened =
+      PyObject_GetBuffer(array, &self->view, PyBUF_RECORDS_RO) == 0 && open_view(self, array, at, out) ? 1 : -1;
   Py_DECREF(array);
   return opened;
 }
@@ -421,11 +426,12 @@ bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
   if (PyUnicode_Check(object) || PyBytes_Check(object)) {
     PyObject* text = shown(object);
     if (text) {
-      PyErr_Format(PyExc_ValueError,
-                   "%s has an unsupported dtype: text is no tensor, got %U; for texts pass a list of them to Stage.write "
-                   "with type_name=\"string\" or \"token\", for the bytes of a string numpy.frombuffer(text.encode(), "
-                   "dtype=numpy.uint8), for a token PathDictionary.intern_token(text)",
-                   place_text(at), text);
+      PyErr_Format(
+          PyExc_ValueError,
+          "%s has an unsupported dtype: text is no tensor, got %U; for texts pass a list of them to Stage.write "
+          "with type_name=\"string\" or \"token\", for the bytes of a string numpy.frombuffer(text.encode(), "
+          "dtype=numpy.uint8), for a token PathDictionary.intern_token(text)",
+          place_text(at), text);
     }
     Py_XDECREF(text);
     return false;

@@ -151,7 +151,8 @@ bool find_extension(ovstage_instance_t* instance) {
 static PyObject* stage_destroy(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
-  if (native.forked) return Py_NewRef(Py_None); /* before anything is locked: who holds the lock may have stayed behind */
+  if (native.forked)
+    return Py_NewRef(Py_None); /* before anything is locked: who holds the lock may have stayed behind */
   drop_parked();
   if (!self->alive) return Py_NewRef(Py_None);
   self->alive = false; /* first: no other thread shall begin a call */
@@ -269,7 +270,8 @@ static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* ar
   words tokens = {0};
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "ordinal", &desc.ordinal) ||
       !guard_scope(slots[1], &desc.scope) ||
-      (slots[2] && slots[2] != Py_None && !tokens_open(&tokens, self, slots[2], "attributes", "advance_write_floor", NULL))) {
+      (slots[2] && slots[2] != Py_None &&
+       !tokens_open(&tokens, self, slots[2], "attributes", "advance_write_floor", NULL))) {
     return NULL;
   }
   PyObject* answer = NULL;
@@ -349,13 +351,15 @@ static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* query) {
   return handle_end(self, query, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query, NULL);
 }
 
-/* ---- Deletes ------------------------------------------------------------------------------------------------------ */
+/* ---- Deletes ------------------------------------------------------------------------------------------------------
+ */
 
 static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t query, ordinal;
   attribute_names names;
-  if (!check_argument_count("_delete", nargs, 3, 3) || !attribute_names_open(&names, args[1], "attributes")) return NULL;
+  if (!check_argument_count("_delete", nargs, 3, 3) || !attribute_names_open(&names, args[1], "attributes"))
+    return NULL;
   PyObject* answer = NULL;
   if (guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
       stage_begin(self, "delete_attributes")) {
@@ -378,8 +382,7 @@ PyObject* counters_dict(const ovstage_go_counters_t* counters) {
 #define FIELD(name) {#name, offsetof(ovstage_go_counters_t, name)}
       FIELD(live_exports),  FIELD(live_groups),   FIELD(live_maps),     FIELD(live_operations), FIELD(live_queries),
       FIELD(live_reads),    FIELD(bytes_columns), FIELD(bytes_pooled),  FIELD(bytes_copied),    FIELD(live_blocks),
-      FIELD(rows_resolved), FIELD(detach_moves),  FIELD(detach_copies), FIELD(maps_adopted),
-      FIELD(refused_unasked),
+      FIELD(rows_resolved), FIELD(detach_moves),  FIELD(detach_copies), FIELD(maps_adopted),    FIELD(refused_unasked),
 #undef FIELD
   };
   PyObject* dict = PyDict_New();
@@ -484,21 +487,25 @@ static PyMethodDef stage_methods[] = {
      "tensors is one tensor, or a list or tuple of several: NumPy arrays, objects with __dlpack__, DLTensors, or what "
      "NumPy makes an array of. Their bytes are copied when the write runs, whatever their strides.\n\n"
      "is_array says whether a prim has one value or an array of them. An array column takes one tensor per prim, or a "
-     "single one that is cut into equal rows. index_map gives the source row of each target, mask a bit for each target "
+     "single one that is cut into equal rows. index_map gives the source row of each target, mask a bit for each "
+     "target "
      "to write, count the number of targets. lanes=k makes tuples of the trailing axes of each tensor, which array\n"
      "columns need said: their rows of shape (n, 3) are 3 n numbers, with lanes=3 they are n triples.\n\n"
      "transfer=True gives the tensors away: the caller promises not to write to their memory any more. A packed one at "
      "an address that is a multiple of 64, with the newest values of a whole fixed-size column, becomes the column "
      "without a copy; any other is copied. Either way it is let go of once, on a Python thread, when it is not needed "
      "any more.\n\n"
-     "type_name says what the values are called where they come from, such as the USD type 'color3f' or 'string'. It is "
-     "part of what a column is, like semantic: another one on the same prims is refused, none goes where the others are."},
+     "type_name says what the values are called where they come from, such as the USD type 'color3f' or 'string'. It "
+     "is "
+     "part of what a column is, like semantic: another one on the same prims is refused, none goes where the others "
+     "are."},
     {"write_attributes", FAST_KEYWORDS(stage_write_attributes),
      "write_attributes($self, query, writes, ordinal, *, prim_mode=0)\n--\n\n"
      "Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."},
     {"_publish", FAST(stage_publish),
      "_publish($self, deletes, batches, ordinal, /)\n--\n\n"
-     "Delete, then write, all of it or nothing; one Operation. deletes are pairs of a query and attributes, none for the "
+     "Delete, then write, all of it or nothing; one Operation. deletes are pairs of a query and attributes, none for "
+     "the "
      "prims, batches are pairs of a query and WriteDescs."},
     {"_delete", FAST(stage_delete), "_delete($self, query, attributes, ordinal, /)\n--\n\nAn Operation."},
     {"_tell_unasked", FAST(stage_tell_unasked),
@@ -577,8 +584,7 @@ static PyMethodDef stage_methods[] = {
     {"_prototype_roots", stage_prototype_roots, METH_NOARGS, "_prototype_roots($self)\n--\n\nPath handles."},
     {"_prototype_root", stage_prototype_root, METH_O,
      "_prototype_root($self, instance_root, /)\n--\n\nThe path handle of its prototype."},
-    {"_instance_roots", stage_instance_roots, METH_O,
-     "_instance_roots($self, prototype_root, /)\n--\n\nPath handles."},
+    {"_instance_roots", stage_instance_roots, METH_O, "_instance_roots($self, prototype_root, /)\n--\n\nPath handles."},
     {"_hierarchy_models", stage_hierarchy_models, METH_NOARGS,
      "_hierarchy_models($self)\n--\n\n[(id, name, description)]"},
     {"_compute_hierarchy", FAST(stage_compute_hierarchy),
@@ -600,7 +606,8 @@ static PyMethodDef stage_methods[] = {
     {"_list_from_strings", FAST(stage_list_from_strings),
      "_list_from_strings($self, paths, cls, attributes, /)\n--\n\nThe same for paths as text."},
     {"_list_of_known", FAST(stage_list_of_known),
-     "_list_of_known($self, paths, cls, attributes, /)\n--\n\nThe same for paths that are only asked for: no new one stays."},
+     "_list_of_known($self, paths, cls, attributes, /)\n--\n\nThe same for paths that are only asked for: no new one "
+     "stays."},
     {"_list_add", FAST(stage_list_add),
      "_list_add($self, path_list, tokens, /)\n--\n\nAdd a reference, and a token to the list."},
     {"_list_release", stage_list_release, METH_O, "_list_release($self, path_list, /)\n--\n\nDrop a reference."},

@@ -23,8 +23,8 @@ typedef struct {
   PyObject* values;
   const char *name, *entries;
   int bits;
-  bool truths; /* truth values are welcome */
-  Stage* stage; /* where names are welcome, what makes tokens of them ... */
+  bool truths;        /* truth values are welcome */
+  Stage* stage;       /* where names are welcome, what makes tokens of them ... */
   const char* method; /* ... the call that needs it ... */
   PyObject* trials;   /* ... and what keeps those that are new; NULL: they stay */
 } request;
@@ -42,9 +42,8 @@ static const char* truths_hint(const request* asked) {
 
 /* Paths are given as texts elsewhere. */
 static const char* names_hint(const request* asked, PyObject* item) {
-  return PyUnicode_Check(item) && strcmp(asked->name, "primpaths") == 0
-             ? "; create_path_list_from_strings takes texts"
-             : "";
+  return PyUnicode_Check(item) && strcmp(asked->name, "primpaths") == 0 ? "; create_path_list_from_strings takes texts"
+                                                                        : "";
 }
 
 static opening refuse_values(const request* asked) {
@@ -264,8 +263,8 @@ static bool words_of_axis(words* out, const request* asked, const axis* from) {
     bool negative;
     uint64_t entry = element_at(at, from, &negative);
     if (negative) {
-      PyErr_Format(PyExc_ValueError, "%s%s must be non-negative, got %lld at position %zd", asked->name,
-                   asked->entries, (long long)entry, i);
+      PyErr_Format(PyExc_ValueError, "%s%s must be non-negative, got %lld at position %zd", asked->name, asked->entries,
+                   (long long)entry, i);
       return false;
     }
     if (asked->bits == 32 && entry >> 32) {

@@ -70,9 +70,9 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
   Stage* self = (Stage*)object;
   PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
-  write_arguments entry = {slots[ATTRIBUTE], slots[TENSORS], slots[IS_ARRAY], slots[INDEX_MAP], slots[MASK],
-                           slots[COUNT],     slots[EVENT],   slots[STREAM],   slots[SEMANTIC],  slots[TRANSFER],
-                           slots[LANES],     slots[TYPE_NAME]};
+  write_arguments entry = {slots[ATTRIBUTE], slots[TENSORS],  slots[IS_ARRAY], slots[INDEX_MAP],
+                           slots[MASK],      slots[COUNT],    slots[EVENT],    slots[STREAM],
+                           slots[SEMANTIC],  slots[TRANSFER], slots[LANES],    slots[TYPE_NAME]};
   batch* inputs = calloc(1, sizeof *inputs + sizeof(payload));
   if (!inputs) return PyErr_NoMemory();
   inputs->count = 1;
@@ -90,8 +90,8 @@ PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssiz
   if (one->type_text)
     WITHOUT_GIL(answer = native.go->write_typed(self->instance, query, &one->write, &one->type_name, 1, ordinal, mode));
   else
-    WITHOUT_GIL(answer =
-                    ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
+    WITHOUT_GIL(
+        answer = ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
   return operation_named(finish(self, inputs, answer), "write_attribute", slots[ATTRIBUTE], &ordinal);
 }
 
@@ -101,9 +101,8 @@ enum { FIELDS = 12 };
 
 /* The fields of a WriteDesc, as new references. False: an exception; what was taken is to be dropped all the same. */
 static bool read_description(PyObject* description, PyObject* fields[FIELDS]) {
-  static const char* const names[FIELDS] = {"attribute", "tensors",    "is_array",    "index_map", "mask",
-                                            "count",     "cuda_event", "cuda_stream", "semantic",  "transfer",
-                                            "lanes",     "type_name"};
+  static const char* const names[FIELDS] = {"attribute",  "tensors",     "is_array", "index_map", "mask",  "count",
+                                            "cuda_event", "cuda_stream", "semantic", "transfer",  "lanes", "type_name"};
   for (int i = 0; i < FIELDS; i++) {
     if (!(fields[i] = PyObject_GetAttrString(description, names[i]))) return false;
   }
@@ -142,9 +141,8 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
   PyObject* fields[FIELDS] = {0};
   bool good = read_description(description, fields);
   if (good) {
-    write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],
-                             fields[5], fields[6], fields[7], fields[8], fields[9],
-                             fields[10], fields[11]};
+    write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],  fields[5],
+                             fields[6], fields[7], fields[8], fields[9], fields[10], fields[11]};
     good = payload_open(self, &entry);
     if (!good) name_entry(fields[0], position);
   }

@@ -1,9 +1,9 @@
 /*
  * adversary.c - arguments that another thread writes to while a call judges them.
  *
- * A word, or several, swing between two states as fast as a thread can write them. Whatever mixture of both a call meets, it
- * answers as if that had been there all the time: with what it accepts, or a refusal that the argument deserves, never with
- * INTERNAL, and with no byte that nobody wrote.
+ * A word, or several, swing between two states as fast as a thread can write them. Whatever mixture of both a call
+ * meets, it answers as if that had been there all the time: with what it accepts, or a refusal that the argument
+ * deserves, never with INTERNAL, and with no byte that nobody wrote.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -252,7 +252,8 @@ static void check_descriptors(void) {
   for (ovstage_ordinal_t n = 1; n <= (ovstage_ordinal_t)ROUNDS; n++) release(&c.base, &got, put(&c, data, ROUNDS + n));
   stop(&other);
   start(&other, strides, before, beyond, sizeof beyond);
-  for (ovstage_ordinal_t n = 1; n <= (ovstage_ordinal_t)ROUNDS; n++) release(&c.base, &got, put(&c, data, 2 * ROUNDS + n));
+  for (ovstage_ordinal_t n = 1; n <= (ovstage_ordinal_t)ROUNDS; n++)
+    release(&c.base, &got, put(&c, data, 2 * ROUNDS + n));
   stop(&other);
   CHECK(got.others == 0);
   check_values(&c, 3 * ROUNDS);
@@ -300,8 +301,8 @@ static void check_managed_lists(void) {
   second.data.is_array = false;
   start(&other, &write, &first, &second, sizeof second);
   for (ovstage_ordinal_t n = 1; n <= (ovstage_ordinal_t)ROUNDS; n++)
-    release(&c.base, &got, ovstage_write_attributes(c.base.stage, c.query, &write, 1, ROUNDS + n,
-                                                    OVSTAGE_PRIM_MODE_UPSERT));
+    release(&c.base, &got,
+            ovstage_write_attributes(c.base.stage, c.query, &write, 1, ROUNDS + n, OVSTAGE_PRIM_MODE_UPSERT));
   stop(&other);
   CHECK(got.others == 0);
   CHECK(deletions <= 2 * 64 * ROUNDS);
@@ -442,7 +443,8 @@ static void check_texts(void) {
   for (int n = 0; n < ROUNDS; n++) {
     ovx_primpath_t made;
     ovx_api_result_t result = path_dictionary_create_paths_from_strings(s.dictionary, &path, 1, &made);
-    if (result.status == OVX_API_SUCCESS) { /* seven bytes of each component are those of the first text, or it is refused */
+    if (result.status ==
+        OVX_API_SUCCESS) { /* seven bytes of each component are those of the first text, or it is refused */
       ovx_token_t tokens[64], *first[1];
       size_t count[1], processed;
       result = path_dictionary_get_tokens_from_paths(s.dictionary, &made, 1, tokens, 64, first, count, &processed);

@@ -41,8 +41,8 @@ static void check_process(void) {
   config.entry_count = 2;
   CHECK(ovstage_initialize(&config) == OVSTAGE_OK);
   CHECK(ovstage_initialize(&config) == OVSTAGE_OK);
-  entries[0] = ovstage_config_entry_runtime_default_hierarchy_computation_model(
-      OVSTAGE_HIERARCHY_COMPUTATION_MODEL_GPU_GLOBAL);
+  entries[0] =
+      ovstage_config_entry_runtime_default_hierarchy_computation_model(OVSTAGE_HIERARCHY_COMPUTATION_MODEL_GPU_GLOBAL);
   CHECK(ovstage_initialize(&config) == OVSTAGE_ERROR_INVALID_ARGUMENT); /* the other one is in force */
   entries[0].key_type = OVSTAGE_CONFIG_KEY_TYPE_COUNT;
   CHECK(ovstage_initialize(&config) == OVSTAGE_ERROR_INVALID_ARGUMENT);
@@ -75,12 +75,21 @@ static void check_version_and_texts(void) {
   ovstage_get_version(s.stage, &major, &minor, &patch);
   CHECK(major == OVSTAGE_VERSION_MAJOR && minor == OVSTAGE_VERSION_MINOR && patch == OVSTAGE_VERSION_PATCH);
 
-  const ovstage_api_status_t codes[] = {
-      OVSTAGE_OK, OVSTAGE_ERROR_INVALID_ARGUMENT, OVSTAGE_ERROR_INVALID_HANDLE, OVSTAGE_ERROR_NOT_FOUND,
-      OVSTAGE_ERROR_PRIM_NOT_FOUND, OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, OVSTAGE_ERROR_NOT_SUPPORTED,
-      OVSTAGE_ERROR_QUEUE_FULL, OVSTAGE_ERROR_END_OF_ITERATION, OVSTAGE_ERROR_OUT_OF_MEMORY,
-      OVSTAGE_ERROR_LAYOUT_CHANGED, OVSTAGE_ERROR_TIMEOUT, OVSTAGE_ERROR_OP_FAILED, OVSTAGE_ERROR_OUT_OF_RANGE,
-      OVSTAGE_ERROR_INTERNAL};
+  const ovstage_api_status_t codes[] = {OVSTAGE_OK,
+                                        OVSTAGE_ERROR_INVALID_ARGUMENT,
+                                        OVSTAGE_ERROR_INVALID_HANDLE,
+                                        OVSTAGE_ERROR_NOT_FOUND,
+                                        OVSTAGE_ERROR_PRIM_NOT_FOUND,
+                                        OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION,
+                                        OVSTAGE_ERROR_NOT_SUPPORTED,
+                                        OVSTAGE_ERROR_QUEUE_FULL,
+                                        OVSTAGE_ERROR_END_OF_ITERATION,
+                                        OVSTAGE_ERROR_OUT_OF_MEMORY,
+                                        OVSTAGE_ERROR_LAYOUT_CHANGED,
+                                        OVSTAGE_ERROR_TIMEOUT,
+                                        OVSTAGE_ERROR_OP_FAILED,
+                                        OVSTAGE_ERROR_OUT_OF_RANGE,
+                                        OVSTAGE_ERROR_INTERNAL};
   const size_t count = sizeof codes / sizeof codes[0];
   for (size_t i = 0; i < count; i++) {
     const char* text = ovstage_get_error_string(s.stage, codes[i]);
@@ -230,15 +239,16 @@ static void check_path_components(void) {
   CHECK(path_dictionary_get_tokens_from_paths(s.dictionary, paths + processed, 1, buffer, 3, first, lengths, &processed)
             .status == OVX_API_SUCCESS);
   CHECK(processed == 1 && lengths[0] == 1 && buffer[0] == token_of(&s, "World"));
-  CHECK(path_dictionary_get_tokens_from_paths(s.dictionary, paths + 1, 1, buffer, 2, first, lengths, &processed)
-            .status == OVX_API_SUCCESS);
+  CHECK(
+      path_dictionary_get_tokens_from_paths(s.dictionary, paths + 1, 1, buffer, 2, first, lengths, &processed).status ==
+      OVX_API_SUCCESS);
   CHECK(processed == 0); /* does not fit at all */
 
   const ovx_primpath_t strangers[2] = {OVX_INVALID_PRIMPATH, 0xdeadbeef};
   for (size_t i = 0; i < 2; i++) {
     processed = 99;
-    ovx_api_result_t result = path_dictionary_get_tokens_from_paths(s.dictionary, &strangers[i], 1, buffer, 3, first,
-                                                                    lengths, &processed);
+    ovx_api_result_t result =
+        path_dictionary_get_tokens_from_paths(s.dictionary, &strangers[i], 1, buffer, 3, first, lengths, &processed);
     CHECK(result.status == OVX_API_ERROR && processed == 0);
     CHECK(equals(result.error, "Prim path handle was not found in this dictionary"));
     s.dictionary->vtable->release_error(s.dictionary->context, result.error);
@@ -363,8 +373,8 @@ static void check_lanes(void) {
 
   point.strides = compact;
   points[0] = -1.0f;
-  DONE(&s, ovstage_write_attribute(s.stage, s.query, by_name("point"), 2, payload_of(&point, 1),
-                                   OVSTAGE_PRIM_MODE_UPSERT));
+  DONE(&s,
+       ovstage_write_attribute(s.stage, s.query, by_name("point"), 2, payload_of(&point, 1), OVSTAGE_PRIM_MODE_UPSERT));
   DONE(&s, seal(&s, 2));
   EXPECT(&s, attributes[0], 2, point.dtype, points);
 
@@ -430,11 +440,11 @@ static void check_modes_and_floors(void) {
   int64_t shape[1] = {PRIMS};
   DLTensor tensor = tensor_of(numbers, type_of(kDLFloat, 32, 1), 1, shape);
   CHECK_REFUSED(write_floats(&s, value, 0, 1, 2, 3), OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "value"); /* the floor is 0 */
-  DONE(&s, ovstage_write_attribute(s.stage, s.query, by_token(value), 5, payload_of(&tensor, 1),
-                                   OVSTAGE_PRIM_MODE_INSERT));
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 6, payload_of(&tensor, 1),
-                                        OVSTAGE_PRIM_MODE_INSERT),
-                OVSTAGE_ERROR_PRIM_NOT_FOUND, "/World/A");
+  DONE(&s,
+       ovstage_write_attribute(s.stage, s.query, by_token(value), 5, payload_of(&tensor, 1), OVSTAGE_PRIM_MODE_INSERT));
+  CHECK_REFUSED(
+      ovstage_write_attribute(s.stage, s.query, by_token(value), 6, payload_of(&tensor, 1), OVSTAGE_PRIM_MODE_INSERT),
+      OVSTAGE_ERROR_PRIM_NOT_FOUND, "/World/A");
 
   ovx_token_t unsealed[1] = {value};
   ovstage_read_handle_t read = 4711;
@@ -474,9 +484,9 @@ static void check_modes_and_floors(void) {
 
   one.scope = (ovstage_scope_t)77;
   CHECK_REFUSED(ovstage_advance_write_floor(s.stage, &one), OVSTAGE_ERROR_INVALID_ARGUMENT, "scope");
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 9, payload_of(&tensor, 1),
-                                        (ovstage_prim_mode_t)77),
-                OVSTAGE_ERROR_INVALID_ARGUMENT, "prim_mode");
+  CHECK_REFUSED(
+      ovstage_write_attribute(s.stage, s.query, by_token(value), 9, payload_of(&tensor, 1), (ovstage_prim_mode_t)77),
+      OVSTAGE_ERROR_INVALID_ARGUMENT, "prim_mode");
   close_scene(&s);
 }
 
@@ -596,9 +606,9 @@ static void check_payload_refusals(void) {
   CHECK_REFUSED(write_tensor(&s, value, 1, &tensor, OVSTAGE_SEMANTIC_TOKEN_ID), OVSTAGE_ERROR_INVALID_ARGUMENT,
                 "TOKEN_ID");
 
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(&tensor, 0),
-                                        OVSTAGE_PRIM_MODE_UPSERT),
-                OVSTAGE_ERROR_INVALID_ARGUMENT, "tensor_count");
+  CHECK_REFUSED(
+      ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(&tensor, 0), OVSTAGE_PRIM_MODE_UPSERT),
+      OVSTAGE_ERROR_INVALID_ARGUMENT, "tensor_count");
   CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_name("usd-path"), 1, payload_of(&tensor, 1),
                                         OVSTAGE_PRIM_MODE_UPSERT),
                 OVSTAGE_ERROR_NOT_SUPPORTED, "usd-path");
@@ -662,11 +672,11 @@ static void check_absent_stage_functions(void) {
 }
 
 /* Population has a last error of its own, and its texts are in the common one too. They say where USD is. */
-#define CHECK_NO_POPULATION(call, symbol)                                                         \
-  do {                                                                                            \
-    CHECK_ABSENT(call, symbol " is not supported");                                               \
-    CHECK(contains(ovstage_population_get_last_error(), symbol " is not supported"));             \
-    CHECK(contains(ovstage_get_last_error(), "with the Python package, ovstage.population"));     \
+#define CHECK_NO_POPULATION(call, symbol)                                                     \
+  do {                                                                                        \
+    CHECK_ABSENT(call, symbol " is not supported");                                           \
+    CHECK(contains(ovstage_population_get_last_error(), symbol " is not supported"));         \
+    CHECK(contains(ovstage_get_last_error(), "with the Python package, ovstage.population")); \
   } while (0)
 
 static void check_absent_population(void) {
@@ -784,9 +794,9 @@ static void check_handles(void) {
     group.read_group_id = handle;
     CHECK_FAILS(ovstage_release_group(s.stage, &group), OVSTAGE_ERROR_INVALID_HANDLE, "group");
     CHECK_REFUSED(ovstage_release_read(s.stage, handle), OVSTAGE_ERROR_INVALID_HANDLE, "read");
-    CHECK_REFUSED(ovstage_write_attribute(s.stage, handle, by_token(value), 1, payload_of(&tensor, 1),
-                                          OVSTAGE_PRIM_MODE_UPSERT),
-                  OVSTAGE_ERROR_INVALID_HANDLE, "query");
+    CHECK_REFUSED(
+        ovstage_write_attribute(s.stage, handle, by_token(value), 1, payload_of(&tensor, 1), OVSTAGE_PRIM_MODE_UPSERT),
+        OVSTAGE_ERROR_INVALID_HANDLE, "query");
     CHECK_REFUSED(ovstage_map_attribute(s.stage, handle, &desc, 1, NULL, 0, &out), OVSTAGE_ERROR_INVALID_HANDLE,
                   "query");
     CHECK_FAILS(ovstage_fetch_map_next(s.stage, handle, 0, &map_group), OVSTAGE_ERROR_INVALID_HANDLE, "map");
@@ -842,13 +852,13 @@ static void check_nulls(void) {
   CHECK_REFUSED(ovstage_read_attributes(s.stage, s.query, &value, 1, latest(1), NULL), bad, "NULL");
   CHECK_FAILS(ovstage_fetch_read_next(s.stage, 1, 0, NULL), bad, "NULL");
   CHECK_FAILS(ovstage_release_group(s.stage, NULL), bad, "NULL");
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(NULL, 1),
-                                        OVSTAGE_PRIM_MODE_UPSERT),
-                bad, "tensors");
+  CHECK_REFUSED(
+      ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(NULL, 1), OVSTAGE_PRIM_MODE_UPSERT), bad,
+      "tensors");
   tensor.shape = NULL;
-  CHECK_REFUSED(ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(&tensor, 1),
-                                        OVSTAGE_PRIM_MODE_UPSERT),
-                bad, "shape");
+  CHECK_REFUSED(
+      ovstage_write_attribute(s.stage, s.query, by_token(value), 1, payload_of(&tensor, 1), OVSTAGE_PRIM_MODE_UPSERT),
+      bad, "shape");
   CHECK_REFUSED(ovstage_write_attributes(s.stage, s.query, NULL, 1, 1, OVSTAGE_PRIM_MODE_UPSERT), bad, "NULL");
   CHECK_REFUSED(ovstage_map_attribute(s.stage, s.query, NULL, 1, NULL, 0, &map), bad, "NULL");
   CHECK(map == OVSTAGE_INVALID_MAP_HANDLE);
@@ -1166,7 +1176,8 @@ static void run(const check_group* groups, size_t count) {
   }
 }
 
-/* client [ROUNDS]: how often adversary.c tries a call, not at all for 0. Under a memory checker there is no time for it. */
+/* client [ROUNDS]: how often adversary.c tries a call, not at all for 0. Under a memory checker there is no time for
+ * it. */
 int main(int argc, char** argv) {
   if (argc > 1) adversary_rounds = atoi(argv[1]);
   static const check_group groups[] = {

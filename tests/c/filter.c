@@ -70,10 +70,10 @@ static ovx_primpath_t path_of(const scene* s, const char* text) {
 }
 
 /* Reads a derived attribute and wants one group with these paths, one a row. */
-#define PATHS(scene, query, attribute, ...)                                                                   \
-  do {                                                                                                        \
-    static const char* const expected[] = {__VA_ARGS__};                                                      \
-    paths((scene), (query), (attribute), expected, sizeof expected / sizeof *expected, __func__, __LINE__);   \
+#define PATHS(scene, query, attribute, ...)                                                                 \
+  do {                                                                                                      \
+    static const char* const expected[] = {__VA_ARGS__};                                                    \
+    paths((scene), (query), (attribute), expected, sizeof expected / sizeof *expected, __func__, __LINE__); \
   } while (0)
 
 static void paths(const scene* s, ovstage_query_handle_t query, const char* attribute, const char* const* expected,
@@ -174,11 +174,11 @@ static void check_filter_refusals(void) {
   DONE(&s, write_floats(&s, token_of(&s, "value"), 1, 1, 2, 3));
   condition c;
   ovstage_query_handle_t query = 4711;
-#define REFUSED_FILTER(filter, status, part)                                       \
-  do {                                                                             \
-    query = 4711;                                                                  \
+#define REFUSED_FILTER(filter, status, part)                                        \
+  do {                                                                              \
+    query = 4711;                                                                   \
     CHECK_REFUSED(ovstage_query(s.stage, (filter), NULL, 0, &query), status, part); \
-    CHECK(query == OVSTAGE_INVALID_QUERY_HANDLE);                                  \
+    CHECK(query == OVSTAGE_INVALID_QUERY_HANDLE);                                   \
   } while (0)
   REFUSED_FILTER(where(&c, by_name("usd-active"), OVSTAGE_FILTER_OP_IN, "true"), OVSTAGE_ERROR_NOT_SUPPORTED,
                  "usd-active");
@@ -256,11 +256,11 @@ static void check_conditions(void) {
   PATHS(&s, query, "usd-path", "/World/B");
   DONE(&s, ovstage_release_query(s.stage, query));
 
-#define REFUSED_CONDITION(part)                                                                        \
-  do {                                                                                                 \
-    query = 4711;                                                                                      \
+#define REFUSED_CONDITION(part)                                                                          \
+  do {                                                                                                   \
+    query = 4711;                                                                                        \
     CHECK_REFUSED(s.go->query(s.stage, &filter, NULL, 0, &query), OVSTAGE_ERROR_INVALID_ARGUMENT, part); \
-    CHECK(query == OVSTAGE_INVALID_QUERY_HANDLE);                                                      \
+    CHECK(query == OVSTAGE_INVALID_QUERY_HANDLE);                                                        \
   } while (0)
   filter = combine(OVSTAGE_GO_MATCH_ANY, NULL, 0);
   REFUSED_CONDITION("ANY needs at least one condition");
@@ -307,7 +307,8 @@ static void check_refresh(void) {
   PATHS(&s, query, "usd-path", "/World/A");
 
   ovstage_read_group_t group;
-  if (CHECK(ovstage_fetch_read_next(s.stage, read, 0, &group) == OVSTAGE_OK)) { /* of the prims that it was opened with */
+  if (CHECK(ovstage_fetch_read_next(s.stage, read, 0, &group) ==
+            OVSTAGE_OK)) { /* of the prims that it was opened with */
     CHECK(group.prims.count == 2);
     CHECK(((const float*)group.data.tensors->data)[0] == 2 && ((const float*)group.data.tensors->data)[1] == 3);
     CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);

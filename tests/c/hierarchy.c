@@ -31,8 +31,7 @@ static void failed_op(const scene* s, ovstage_enqueue_result_t enqueued, const c
                       const char* function, int line) {
   check(enqueued.status == OVSTAGE_OK && enqueued.op_index != 0, call, function, line);
   ovstage_op_wait_result_t result;
-  ovstage_api_status_t status =
-      ovstage_wait_op(s->stage, enqueued.op_index, OVSTAGE_TIMEOUT_INFINITE, &result);
+  ovstage_api_status_t status = ovstage_wait_op(s->stage, enqueued.op_index, OVSTAGE_TIMEOUT_INFINITE, &result);
   check(status != OVSTAGE_OK || result.error_op_id_count > 0, "the operation failed", function, line);
   check(contains(ovstage_get_last_op_error(s->stage, enqueued.op_index), part), part, function, line);
   CHECK(ovstage_release_op(s->stage, enqueued.op_index) == OVSTAGE_OK);
@@ -162,7 +161,8 @@ static void check_relatives(void) {
     CHECK(answer.items[2].status == OVSTAGE_ERROR_NOT_FOUND && answer.items[2].path_count == 0);
     CHECK(answer.items[3].status == OVSTAGE_OK && answer.items[3].path_offset == 1);
     CHECK(answer.paths[0].token == 0 && equals(answer.paths[0].string, "/World/A/B/C"));
-    CHECK(answer.paths[1].string.ptr[answer.paths[1].string.length] == 0 && equals(answer.paths[1].string, "/World/A/B"));
+    CHECK(answer.paths[1].string.ptr[answer.paths[1].string.length] == 0 &&
+          equals(answer.paths[1].string, "/World/A/B"));
     CHECK(ovstage_fetch_hierarchy_result(s.stage, question, &again) == OVSTAGE_OK);
     CHECK(again.hierarchy_result_id != answer.hierarchy_result_id);
     CHECK(ovstage_release_hierarchy_result(s.stage, &answer) == OVSTAGE_OK);

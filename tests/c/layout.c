@@ -879,10 +879,10 @@ S ovstage_instancing_get_prototype_roots(I, ovx_primpath_list_t*);
 S ovstage_population_register_usd_schemas(const ovx_string_t*, size_t);
 PE ovstage_population_open_usd_from_file(I, ovx_string_t, ovstage_ordinal_t, double, uint32_t);
 PE ovstage_population_open_usd_from_string(I, ovx_string_t, ovstage_ordinal_t, double, uint32_t);
-PE ovstage_population_open_usd_from_file_with_desc(I, ovx_string_t, ovstage_ordinal_t, double, const
-                                                   ovstage_population_desc_t*, size_t);
-PE ovstage_population_open_usd_from_string_with_desc(I, ovx_string_t, ovstage_ordinal_t, double, const
-                                                     ovstage_population_desc_t*, size_t);
+PE ovstage_population_open_usd_from_file_with_desc(I, ovx_string_t, ovstage_ordinal_t, double,
+                                                   const ovstage_population_desc_t*, size_t);
+PE ovstage_population_open_usd_from_string_with_desc(I, ovx_string_t, ovstage_ordinal_t, double,
+                                                     const ovstage_population_desc_t*, size_t);
 PE ovstage_population_add_usd_reference_from_file(I, ovx_string_t, ovx_string_t,
                                                   ovstage_population_usd_reference_handle_t*);
 PE ovstage_population_add_usd_reference_from_string(I, ovx_string_t, ovx_string_t,
@@ -898,8 +898,8 @@ ovx_string_t ovstage_population_get_last_op_error(ovstage_population_op_id_t);
 S ovstage_population_export_desc_init(ovstage_population_export_desc_t*);
 S ovstage_population_export_desc_init_snapshot(ovstage_population_export_desc_t*, ovstage_ordinal_t);
 S ovstage_population_export_destination_create(I, ovx_string_t, ovstage_population_export_destination_mode_t, D*);
-PE ovstage_population_export_destination_enqueue_create(I, ovx_string_t,
-                                                        ovstage_population_export_destination_mode_t, D*);
+PE ovstage_population_export_destination_enqueue_create(I, ovx_string_t, ovstage_population_export_destination_mode_t,
+                                                        D*);
 S ovstage_population_export_to_destination(I, D, X, R);
 PE ovstage_population_export_enqueue_to_destination(I, D, X);
 S ovstage_population_export_destination_save(I, D);

@@ -230,8 +230,7 @@ static void queries(const scene* s) {
   ovstage_query_result_t result;
   CHECK(ovstage_fetch_query_result(s->stage, s->query, 0, &result) == OVSTAGE_OK);
   CHECK(ovstage_release_query_result(s->stage, &result) == OVSTAGE_OK);
-  SAYS(ovstage_release_query_result(s->stage, &result),
-       "result: query_result_id ... is unknown or has been released");
+  SAYS(ovstage_release_query_result(s->stage, &result), "result: query_result_id ... is unknown or has been released");
 }
 
 static void reads_and_floors(const scene* s) {
@@ -239,7 +238,8 @@ static void reads_and_floors(const scene* s) {
   ovstage_read_handle_t read = OVSTAGE_INVALID_READ_HANDLE;
   SAYS(ovstage_read_attributes(s->stage, s->query, &value, 0, latest(1), &read).status,
        "attr_count is 0: name the attributes to read by their tokens");
-  SAYS(ovstage_read_attributes(s->stage, s->query, NULL, 1, latest(1), &read).status, "attrs is NULL with attr_count 1");
+  SAYS(ovstage_read_attributes(s->stage, s->query, NULL, 1, latest(1), &read).status,
+       "attrs is NULL with attr_count 1");
   ovstage_ordinal_range_t range = latest(1);
   range.has_start_ordinal = true;
   range.start_ordinal = 2;
@@ -337,8 +337,7 @@ static void publications(const scene* s) {
        "delete_count is 18446744073709551615, which is more than memory holds");
   one.attributes = NULL;
   one.attribute_count = 3;
-  SAYS(s->go->publish(s->stage, &one, 1, NULL, 0, 2).status,
-       "deletes[0].attributes is NULL with attribute_count 3");
+  SAYS(s->go->publish(s->stage, &one, 1, NULL, 0, 2).status, "deletes[0].attributes is NULL with attribute_count 3");
   one.attributes = &nameless;
   one.attribute_count = 1;
   SAYS(s->go->publish(s->stage, &one, 1, NULL, 0, 2).status,
@@ -414,7 +413,8 @@ static void maps(const scene* s) {
 static void absent(const scene* s) {
   ovx_string_t nothing = {NULL, 0};
   ovstage_population_op_wait_result_t result;
-  SAYS(ovstage_population_register_usd_schemas(&nothing, 1), "paths[0] is empty, expected a plugInfo.json or its folder");
+  SAYS(ovstage_population_register_usd_schemas(&nothing, 1),
+       "paths[0] is empty, expected a plugInfo.json or its folder");
   SAYS(ovstage_population_wait_op(s->stage, 3, 0, &result),
        "ovstage_population_wait_op: op_id 3 was never issued: USD calls are in the Python package, ovstage.population");
 }
@@ -456,8 +456,8 @@ static void check_refusals_without_a_stage(void) {
   ovx_string_t word = view("word");
   ovx_token_t token = OVX_INVALID_TOKEN;
   ovx_api_result_t result_of_word = path_dictionary_create_tokens_from_strings(gone, &word, 1, &token);
-  CHECK(reads(result_of_word.error,
-              "the path dictionary is gone: it was destroyed with the last stage of this process"));
+  CHECK(
+      reads(result_of_word.error, "the path dictionary is gone: it was destroyed with the last stage of this process"));
   path_dictionary_release_error(gone, result_of_word.error);
   ovalign_request_t request;
   ovalign_result_t result;

@@ -1,8 +1,8 @@
 /*
  * scarce.c - the calls of C while memory runs out, at each of their allocations in turn: shortage.c fails them.
  *
- * A program of its own. Each call answers OVSTAGE_OK or OUT_OF_MEMORY; what failed has left nothing behind, and succeeds
- * as soon as there is memory.
+ * A program of its own. Each call answers OVSTAGE_OK or OUT_OF_MEMORY; what failed has left nothing behind, and
+ * succeeds as soon as there is memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,9 +95,7 @@ static ovstage_api_status_t create(stock* s) {
   return status == OVSTAGE_OK ? ovstage_destroy_instance(made) : status;
 }
 
-static ovstage_api_status_t write_value(stock* s) {
-  return ended(s, write_floats(&s->base, s->value, 6, 4, 5, 6));
-}
+static ovstage_api_status_t write_value(stock* s) { return ended(s, write_floats(&s->base, s->value, 6, 4, 5, 6)); }
 
 static ovstage_api_status_t write_new(stock* s) { return ended(s, write_floats(&s->base, s->fresh, 6, 4, 5, 6)); }
 
@@ -110,7 +108,8 @@ static ovstage_api_status_t write_batch(stock* s) {
   return ended(s, ovstage_write_attributes(s->base.stage, s->base.query, writes, 2, 6, OVSTAGE_PRIM_MODE_UPSERT));
 }
 
-/* More tensors than need no allocation, given away. Their deleters run once, or, where nothing was known of them, never. */
+/* More tensors than need no allocation, given away. Their deleters run once, or, where nothing was known of them,
+ * never. */
 static ovstage_api_status_t write_given(stock* s) {
   enum { MANY = 6 };
   const DLManagedTensorVersioned* given[MANY];
@@ -221,8 +220,8 @@ static ovstage_api_status_t clone(stock* s) {
 static ovstage_api_status_t relatives(stock* s) {
   ovstage_hierarchy_handle_t handle = 0;
   ovstage_hierarchy_result_t result;
-  ovstage_api_status_t status = ended(
-      s, ovstage_get_hierarchy(s->base.stage, s->base.list, 1, OVSTAGE_HIERARCHY_PARENT, &handle));
+  ovstage_api_status_t status =
+      ended(s, ovstage_get_hierarchy(s->base.stage, s->base.list, 1, OVSTAGE_HIERARCHY_PARENT, &handle));
   if (status != OVSTAGE_OK) return status;
   status = ovstage_fetch_hierarchy_result(s->base.stage, handle, &result);
   if (status == OVSTAGE_OK) status = ovstage_release_hierarchy_result(s->base.stage, &result);
@@ -245,7 +244,8 @@ static ovstage_api_status_t paths(stock* s) {
       named(s, path_dictionary_create_paths_from_tokens(s->base.dictionary, components, counts, 1, &made));
   if (status == OVSTAGE_OK)
     status = named(s, path_dictionary_create_path_list_from_paths(s->base.dictionary, &made, 1, &list));
-  return status == OVSTAGE_OK ? named(s, path_dictionary_release_path_list_reference(s->base.dictionary, list)) : status;
+  return status == OVSTAGE_OK ? named(s, path_dictionary_release_path_list_reference(s->base.dictionary, list))
+                              : status;
 }
 
 /* A call that fails in any case; its text may give way to that of the shortage. */

@@ -190,8 +190,8 @@ ovstage_enqueue_result_t write_floats(const scene* s, ovx_token_t attribute, ovs
   return write_tensor(s, attribute, ordinal, &tensor, OVSTAGE_SEMANTIC_NONE);
 }
 
-bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal,
-                    ovstage_map_handle_t* map, ovstage_map_group_t* group) {
+bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal, ovstage_map_handle_t* map,
+             ovstage_map_group_t* group) {
   *map = OVSTAGE_INVALID_MAP_HANDLE;
   if (!DONE(s, ovstage_map_attribute(s->stage, s->query, desc, ordinal, NULL, 0, map))) return false;
   CHECK(*map != OVSTAGE_INVALID_MAP_HANDLE);

@@ -1,13 +1,13 @@
 /*
  * shortage.c - memory that runs out where a test says.
  *
- * It stands before libc, preloaded (LD_PRELOAD) or linked into a test, and answers for the functions that allocate. Only
- * calls out of libovstage.so and _native.abi3.so count, from every thread; once shortage_python was called, also what the
- * interpreter allocates for calls out of the extension. Between shortage_begin and shortage_end the calls with the numbers
- * first to last fail, from 1.
+ * It stands before libc, preloaded (LD_PRELOAD) or linked into a test, and answers for the functions that allocate.
+ * Only calls out of libovstage.so and _native.abi3.so count, from every thread; once shortage_python was called, also
+ * what the interpreter allocates for calls out of the extension. Between shortage_begin and shortage_end the calls with
+ * the numbers first to last fail, from 1.
  *
- * Left alone is what Go's runtime asks for: it ends the process where there is none. Its mappings come through mmap, those
- * of the product through mmap64; and for each new thread it has three words from malloc.
+ * Left alone is what Go's runtime asks for: it ends the process where there is none. Its mappings come through mmap,
+ * those of the product through mmap64; and for each new thread it has three words from malloc.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

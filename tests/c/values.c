@@ -621,7 +621,7 @@ static void check_deletes(void) {
   CHECK(count_attributes(&s, second) == 2);
   ovx_string_or_token_t names[2] = {by_token(a), by_name("nobody-has-this")};
   DONE(&s, ovstage_delete_attributes(s.stage, second, names, 2, 2)); /* removing what is absent is fine */
-  EXPECT_ROWS(&s, s.query, a, 9, "1|2|3"); /* not sealed yet */
+  EXPECT_ROWS(&s, s.query, a, 9, "1|2|3");                           /* not sealed yet */
   DONE(&s, seal(&s, 2));
   EXPECT_ROWS(&s, s.query, a, 9, "1|-|3");
   EXPECT_ROWS(&s, s.query, b, 9, "1|2|3 4");
@@ -1070,7 +1070,8 @@ static void check_managed_batches(void) {
 
 /* ---- Publications ------------------------------------------------------------------------------------------------ */
 
-static ovstage_go_batch_t batch_of(ovstage_query_handle_t query, const ovstage_attribute_write_t* writes, size_t count) {
+static ovstage_go_batch_t batch_of(ovstage_query_handle_t query, const ovstage_attribute_write_t* writes,
+                                   size_t count) {
   ovstage_go_batch_t batch;
   batch.query = query;
   batch.writes = writes;
@@ -1104,8 +1105,7 @@ static void check_publication(void) {
   writes[1].data = arrays(&runs, "1|2 3||4")->data;
   reform[0].attribute = by_name("b");
   reform[0].data = arrays(&reformed, "7 8 9")->data;
-  ovstage_go_batch_t batches[3] = {batch_of(four, writes, 2), batch_of(first, reform, 1),
-                                   batch_of(second, reform, 1)};
+  ovstage_go_batch_t batches[3] = {batch_of(four, writes, 2), batch_of(first, reform, 1), batch_of(second, reform, 1)};
   CHECK_REFUSED(s.go->publish(s.stage, NULL, 0, batches, 2, 2), OVSTAGE_ERROR_INVALID_ARGUMENT, "\"b\"");
   CHECK_REFUSED(s.go->publish(s.stage, deletes, 2, batches, 3, 1), OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION, "\"a\"");
   batches[2].writes = writes;

@@ -399,7 +399,6 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "probe", .m_size = -1, .m_methods = functions};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "probe", .m_size = -1, .m_methods = functions};
 
 PyMODINIT_FUNC PyInit_probe(void) { return PyModule_Create(&definition); }

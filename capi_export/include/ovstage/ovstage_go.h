@@ -10,9 +10,9 @@
  *
  * What it adds: buffers with reference counts, so that a view may outlive the group and even the instance it came from;
  * DLPack exports; maps that start from zeros or from nothing, commits that protect live views, sessions that end
- * without a commit; counters, on which leak tests stand; filters with OR and NOT, queries that are asked anew; deletes and
- * writes of many prims that happen together or not at all; names of types beside columns; and, beside the table, a mode of
- * writing.
+ * without a commit; counters, on which leak tests stand; filters with OR and NOT, queries that are asked anew; deletes
+ * and writes of many prims that happen together or not at all; names of types beside columns; and, beside the table, a
+ * mode of writing.
  */
 #ifndef OVSTAGE_GO_H
 #define OVSTAGE_GO_H
@@ -27,8 +27,8 @@ extern "C" {
 #define OVSTAGE_GO_V1_NAME "ovstage.go.v1"
 
 /*
- * What libovstage.so says of itself to whoever looks at the file without loading it, which starts the engine: an ELF note
- * of this name and type. 20 bytes.
+ * What libovstage.so says of itself to whoever looks at the file without loading it, which starts the engine: an ELF
+ * note of this name and type. 20 bytes.
  */
 #define OVSTAGE_GO_NOTE_NAME "ovstage"
 #define OVSTAGE_GO_NOTE_TYPE 1
@@ -40,9 +40,10 @@ typedef struct {
 } ovstage_go_note_t;
 
 /*
- * A third prim_mode: only prims that exist are written, the others are left alone. The payload of a write is laid out as
- * ever, with a value for every target. A session opened with it has groups of the prims that existed when it was opened,
- * and only those; prims.index_map or prims.offset says which, and element_sizes still has an entry for every queried prim.
+ * A third prim_mode: only prims that exist are written, the others are left alone. The payload of a write is laid out
+ * as ever, with a value for every target. A session opened with it has groups of the prims that existed when it was
+ * opened, and only those; prims.index_map or prims.offset says which, and element_sizes still has an entry for every
+ * queried prim.
  */
 #define OVSTAGE_GO_PRIM_MODE_UPDATE ((ovstage_prim_mode_t)2)
 
@@ -234,32 +235,33 @@ typedef struct ovstage_go_v1 {
   /*
    * Keeps the values of every attribute readable as of the last `ordinals` sealed ordinals: latest reads then serve the
    * state as of their end_ordinal N for floor - ordinals < N <= floor, and change ranges that end there are served even
-   * where a prim changed again later. 0 and 1 keep the newest state only, which is the default. Each kept state of a column
-   * costs a buffer of its own. Takes effect from the next seal on. Any thread. Returns OK or INVALID_HANDLE.
+   * where a prim changed again later. 0 and 1 keep the newest state only, which is the default. Each kept state of a
+   * column costs a buffer of its own. Takes effect from the next seal on. Any thread. Returns OK or INVALID_HANDLE.
    */
   ovstage_api_status_t (*keep_history)(ovstage_instance_t*, uint64_t ordinals);
 
   /* ---- Queries ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * As the slot query, with a condition of any shape; NULL is met by every prim. A prim exists while it carries an attribute:
-   * NONE selects among those that do. A prim without the attribute of a predicate does not meet it, and meets its
-   * opposite. The query keeps a copy of the condition: the caller's memory is free when the call returns.
+   * As the slot query, with a condition of any shape; NULL is met by every prim. A prim exists while it carries an
+   * attribute: NONE selects among those that do. A prim without the attribute of a predicate does not meet it, and
+   * meets its opposite. The query keeps a copy of the condition: the caller's memory is free when the call returns.
    *
    *   condition   the filter; its predicates are those of the slot
    *   attrs       the attributes that the result may report; NULL with 0: whatever the prims carry
    *   out         receives the handle; 0 when the call is refused
    *
-   * Errors: those of the slot; INVALID_ARGUMENT - an unknown match, ANY or NONE of nothing, more than 64 levels. The text
-   * says which predicate is meant by its place: 2.0 is the first condition below the third.
+   * Errors: those of the slot; INVALID_ARGUMENT - an unknown match, ANY or NONE of nothing, more than 64 levels. The
+   * text says which predicate is meant by its place: 2.0 is the first condition below the third.
    */
-  ovstage_enqueue_result_t (*query)(ovstage_instance_t*, const ovstage_go_condition_t* condition, const ovx_token_t* attrs,
-                                    size_t attr_count, ovstage_query_handle_t* out);
+  ovstage_enqueue_result_t (*query)(ovstage_instance_t*, const ovstage_go_condition_t* condition,
+                                    const ovx_token_t* attrs, size_t attr_count, ovstage_query_handle_t* out);
 
   /*
-   * Asks the filter of a query again, of the newest executed state: the handle stands for the prims that meet it now, in the
-   * order of their creation. Reads, groups and maps that were made from it before keep their prims and their list. The
-   * list handle of later groups stays the same while the prims do. A query over a path list stays what it is. Any thread.
+   * Asks the filter of a query again, of the newest executed state: the handle stands for the prims that meet it now,
+   * in the order of their creation. Reads, groups and maps that were made from it before keep their prims and their
+   * list. The list handle of later groups stays the same while the prims do. A query over a path list stays what it is.
+   * Any thread.
    *
    * Errors: INVALID_HANDLE - no such query; what the filter was refused with today - the query stays what it was.
    */
@@ -268,16 +270,17 @@ typedef struct ovstage_go_v1 {
   /* ---- Publication ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * Deletes, then writes, all at one ordinal, as one operation: where any of it is refused nothing has changed, and no other
-   * call sees a part of it. Each delete is one of the slot delete_attributes, each batch one of the slot write_attributes
-   * with the mode UPSERT, in this order, with two differences. The writes are judged by what the deletes leave: an attribute
-   * that a prim loses here may come back with another type. A prim gets at most one value of an attribute.
-   *
-   *   deletes, batches   NULL with 0. The tensors are taken, copied and given back as those of write_attributes are; all
-   *                      that the structures point at is the caller's again when the call returns
-   *
-   * Any thread. Errors: those of the two slots, the text naming the attribute; INVALID_ARGUMENT - a prim would get two values
+   * Deletes, then writes, all at one ordinal, as one operation: where any of it is refused nothing has changed, and no
+   * other call sees a part of it. Each delete is one of the slot delete_attributes, each batch one of the slot
+   * write_attributes with the mode UPSERT, in this order, with two differences. The writes are judged by what the
+   * deletes leave: an attribute that a prim loses here may come back with another type. A prim gets at most one value
    * of an attribute.
+   *
+   *   deletes, batches   NULL with 0. The tensors are taken, copied and given back as those of write_attributes are;
+   * all that the structures point at is the caller's again when the call returns
+   *
+   * Any thread. Errors: those of the two slots, the text naming the attribute; INVALID_ARGUMENT - a prim would get two
+   * values of an attribute.
    */
   ovstage_enqueue_result_t (*publish)(ovstage_instance_t*, const ovstage_go_delete_t* deletes, size_t delete_count,
                                       const ovstage_go_batch_t* batches, size_t batch_count, ovstage_ordinal_t);
@@ -288,9 +291,9 @@ typedef struct ovstage_go_v1 {
   ovstage_api_status_t (*query_count)(ovstage_instance_t*, ovstage_query_handle_t, size_t* out);
 
   /*
-   * A query over the prims of another whose bit is set, in the order of that one; bit i is that of prim i, as in the mask of
-   * a write. It is independent of the other from then on, and released like any query. A mask that recurs finds what was
-   * worked out for it. Any thread.
+   * A query over the prims of another whose bit is set, in the order of that one; bit i is that of prim i, as in the
+   * mask of a write. It is independent of the other from then on, and released like any query. A mask that recurs finds
+   * what was worked out for it. Any thread.
    *
    *   mask    (count + 63) / 64 words; the caller's again when the call returns
    *   count   the prims that the mask is for: those of the query
@@ -304,9 +307,9 @@ typedef struct ovstage_go_v1 {
   /* ---- Groups that are kept ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * As the slots fetch_read_next and fetch_map_next, with a reference of the group's tensors that is the caller's, taken before
-   * any other thread can release or commit the group or destroy the instance: what the group points at is valid memory until
-   * the reference is dropped with tensors_release.
+   * As the slots fetch_read_next and fetch_map_next, with a reference of the group's tensors that is the caller's,
+   * taken before any other thread can release or commit the group or destroy the instance: what the group points at is
+   * valid memory until the reference is dropped with tensors_release.
    *
    *   out_keep   the reference, also for a tombstone group, which shows no tensors; NULL unless the call returns OK
    */
@@ -319,14 +322,14 @@ typedef struct ovstage_go_v1 {
 
   /*
    * log_mark - the number of the newest message: what a wait for the log begins with.
-   * log_wait - waits until that message, and all before it, have been delivered or dropped. Messages that come later do not
-   *            draw it out. ovstage_flush_log is the two together; apart they make a wait that can be taken up again.
-   * log_cut  - removes the callback, if it is this one, with what is under way to it, and waits for nothing. `left` tells how
-   *            many messages it will not get, one that it is at included; NULL: not asked. The answer is a mark: once it is
-   *            reached the callback is not at work any more.
+   * log_wait - waits until that message, and all before it, have been delivered or dropped. Messages that come later do
+   * not draw it out. ovstage_flush_log is the two together; apart they make a wait that can be taken up again. log_cut
+   * - removes the callback, if it is this one, with what is under way to it, and waits for nothing. `left` tells how
+   *            many messages it will not get, one that it is at included; NULL: not asked. The answer is a mark: once
+   * it is reached the callback is not at work any more.
    *
-   * log_next - called by the callback instead of returning: gives it the message that would be next, and takes the one that
-   *            it was at. False: there is none for it; then it returns. For callbacks that have a price for being entered.
+   * log_next - called by the callback instead of returning: gives it the message that would be next, and takes the one
+   * that it was at. False: there is none for it; then it returns. For callbacks that have a price for being entered.
    *
    * Any thread. Errors of log_wait: TIMEOUT; INVALID_ARGUMENT - called by the callback, for which it would wait.
    */
@@ -339,13 +342,14 @@ typedef struct ovstage_go_v1 {
   /* ---- Names of types ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * A column may have the name of the type of its values beside element type and role, such as "color3f" or "string": what
-   * the values are called where they come from. It is part of what a column is, like the role: values with another name are
-   * another type, and what a prim has of one type is deleted before it gets the other. Values without a name go where the
-   * others are; a column without one takes the first that it gets, but for "string" and "string[]", which would make texts of
-   * the numbers of other prims.
+   * A column may have the name of the type of its values beside element type and role, such as "color3f" or "string":
+   * what the values are called where they come from. It is part of what a column is, like the role: values with another
+   * name are another type, and what a prim has of one type is deleted before it gets the other. Values without a name
+   * go where the others are; a column without one takes the first that it gets, but for "string" and "string[]", which
+   * would make texts of the numbers of other prims.
    *
-   * As the slots write_attributes and publish, with a name for each write, in publish of all batches one after the other.
+   * As the slots write_attributes and publish, with a name for each write, in publish of all batches one after the
+   * other.
    *
    *   type_names   as many as there are writes; all zero for none; NULL for none of them
    *
@@ -354,12 +358,12 @@ typedef struct ovstage_go_v1 {
   ovstage_enqueue_result_t (*write_typed)(ovstage_instance_t*, ovstage_query_handle_t, const ovstage_attribute_write_t*,
                                           const ovx_string_or_token_t* type_names, size_t count, ovstage_ordinal_t,
                                           ovstage_prim_mode_t);
-  ovstage_enqueue_result_t (*publish_typed)(ovstage_instance_t*, const ovstage_go_delete_t* deletes, size_t delete_count,
-                                            const ovstage_go_batch_t* batches, size_t batch_count,
+  ovstage_enqueue_result_t (*publish_typed)(ovstage_instance_t*, const ovstage_go_delete_t* deletes,
+                                            size_t delete_count, const ovstage_go_batch_t* batches, size_t batch_count,
                                             const ovx_string_or_token_t* type_names, ovstage_ordinal_t);
 
-  /* The name of the type of a fetched group's values, by its data.tensors; 0 where there is none. Pure C, any thread. The
-   * pointer must be that of a group which is not yet released or committed, or which is retained. */
+  /* The name of the type of a fetched group's values, by its data.tensors; 0 where there is none. Pure C, any thread.
+   * The pointer must be that of a group which is not yet released or committed, or which is retained. */
   ovx_token_t (*tensors_type)(const DLTensor* tensors);
 
   /*
@@ -377,24 +381,26 @@ typedef struct ovstage_go_v1 {
   /* ---- Failures that nobody asked about ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * Counts an operation whose failure its caller never looked at (refused_unasked), and logs its text at WARNING: the first of
-   * each call, attribute and status, then one a second for the instance, which says how many were held back since.
+   * Counts an operation whose failure its caller never looked at (refused_unasked), and logs its text at WARNING: the
+   * first of each call, attribute and status, then one a second for the instance, which says how many were held back
+   * since.
    *
    *   held_back  receives that number; may be NULL
    *   Returns    1 if it was told, for a binding that warns by other means, too; 0 if it was held back
    *
-   * The library tells by itself what it can see of C clients: a call that was refused and whose text the thread did not read
-   * (ovstage_get_last_error) before its next call, and a failed operation that was released, or ended with its stage, before
-   * anybody waited for it or took its status. Calls that release something are left out. Any thread, also after the
-   * instance was destroyed while its bundle is retained; no call into the engine. Does nothing in a child of fork().
+   * The library tells by itself what it can see of C clients: a call that was refused and whose text the thread did not
+   * read (ovstage_get_last_error) before its next call, and a failed operation that was released, or ended with its
+   * stage, before anybody waited for it or took its status. Calls that release something are left out. Any thread, also
+   * after the instance was destroyed while its bundle is retained; no call into the engine. Does nothing in a child of
+   * fork().
    */
   int32_t (*tell_unasked)(ovstage_instance_t*, const ovstage_go_unasked_t*, uint64_t* held_back);
 
   /* ---- Empty reads ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * Says of what an open read serves nothing, and why, as it was when the read was opened: "not sealed: newest write 1, floor 0",
-   * "no prim has it; there are mass, velocity", "deleted at 3".
+   * Says of what an open read serves nothing, and why, as it was when the read was opened: "not sealed: newest write 1,
+   * floor 0", "no prim has it; there are mass, velocity", "deleted at 3".
    *
    *   index      0, 1, ... in the order of the read's attributes
    *   attribute  receives the attribute
@@ -409,10 +415,10 @@ typedef struct ovstage_go_v1 {
   /* ---- Private exports ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * As export_versioned and export_legacy, of a copy that is the consumer's own, to be written to: for consumers that write
-   * through read-only exports. The versioned form has IS_COPIED. The memory comes from the pool of the library and goes back
-   * there. The tensor must have NULL strides, as those of groups have, and its bytes must stay where they are during the call.
-   * NULL when memory is short.
+   * As export_versioned and export_legacy, of a copy that is the consumer's own, to be written to: for consumers that
+   * write through read-only exports. The versioned form has IS_COPIED. The memory comes from the pool of the library
+   * and goes back there. The tensor must have NULL strides, as those of groups have, and its bytes must stay where they
+   * are during the call. NULL when memory is short.
    */
   struct DLManagedTensorVersioned* (*export_copy_versioned)(ovstage_instance_t*, const DLTensor*);
   struct DLManagedTensor* (*export_copy_legacy)(ovstage_instance_t*, const DLTensor*);
@@ -420,21 +426,22 @@ typedef struct ovstage_go_v1 {
   /* ---- Debugging ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * From now on a write through a view of a read group ends the process, with a sentence on stderr before whatever SIGSEGV did
-   * already: buffers become read-only pages when a group that shows them is fetched, and stay so until the library alone holds
-   * them. For the stage's life, from before its first write; other stages of the process get such buffers meanwhile, too. It costs
-   * a mapping and at least a page for each buffer, two system calls for each that is fetched anew, and the use of buffers again;
-   * transferred tensors are copied. The system has a limit of mappings (vm.max_map_count, 65,530).
-   * Any thread. Returns OK or INVALID_HANDLE.
+   * From now on a write through a view of a read group ends the process, with a sentence on stderr before whatever
+   * SIGSEGV did already: buffers become read-only pages when a group that shows them is fetched, and stay so until the
+   * library alone holds them. For the stage's life, from before its first write; other stages of the process get such
+   * buffers meanwhile, too. It costs a mapping and at least a page for each buffer, two system calls for each that is
+   * fetched anew, and the use of buffers again; transferred tensors are copied. The system has a limit of mappings
+   * (vm.max_map_count, 65,530). Any thread. Returns OK or INVALID_HANDLE.
    */
   ovstage_api_status_t (*guard_reads)(ovstage_instance_t*);
 
   /* ---- Names that are asked for ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * The token of a name that is only asked for. create_tokens_from_strings of the dictionary would keep it for ever; with this one a
-   * name that nobody knew goes again with end_name, unless somebody interned it or wrote under it meanwhile. It may be tried several
-   * times at once: it goes with the last. Its token is for reads and floors: a query that is to be refreshed needs one that stays.
+   * The token of a name that is only asked for. create_tokens_from_strings of the dictionary would keep it for ever;
+   * with this one a name that nobody knew goes again with end_name, unless somebody interned it or wrote under it
+   * meanwhile. It may be tried several times at once: it goes with the last. Its token is for reads and floors: a query
+   * that is to be refreshed needs one that stays.
    *
    *   out    receives the token
    *   tried  receives whether the caller has to call end_name with it, when nothing uses the token any more
@@ -445,12 +452,14 @@ typedef struct ovstage_go_v1 {
   void (*end_name)(ovstage_instance_t*, ovx_token_t token);
 
   /*
-   * A list of paths that are only asked for. create_path_list_from_strings of the dictionary would keep new paths for ever; here a
-   * path that nobody has made gets a stand-in, a path of which no text is known and to which nobody may write: reads find nothing of
-   * it. Equal texts have the same one. The list is given back as any other. It does not follow what becomes of such a path later.
+   * A list of paths that are only asked for. create_path_list_from_strings of the dictionary would keep new paths for
+   * ever; here a path that nobody has made gets a stand-in, a path of which no text is known and to which nobody may
+   * write: reads find nothing of it. Equal texts have the same one. The list is given back as any other. It does not
+   * follow what becomes of such a path later.
    *
    *   out      receives the list, with one reference
-   *   unknown  receives how many different paths nobody has made; 0: the list is as create_path_list_from_strings makes it
+   *   unknown  receives how many different paths nobody has made; 0: the list is as create_path_list_from_strings makes
+   * it
    *
    * Any thread. Returns OK, INVALID_HANDLE, INVALID_ARGUMENT or OUT_OF_MEMORY.
    */

@@ -202,10 +202,10 @@ typedef struct {
  */
 typedef struct {
   const DLTensor* tensors;
-  uint32_t tensor_count;     /* 0 for a tombstone group; never a sign of the column's kind */
-  uint32_t count;            /* number of elements: prims.count for a group of values */
-  const uint32_t* index_map; /* NULL = element i is row i */
-  ovstage_mask_t mask;       /* which elements are valid; NULL = all; never together with index_map */
+  uint32_t tensor_count;         /* 0 for a tombstone group; never a sign of the column's kind */
+  uint32_t count;                /* number of elements: prims.count for a group of values */
+  const uint32_t* index_map;     /* NULL = element i is row i */
+  ovstage_mask_t mask;           /* which elements are valid; NULL = all; never together with index_map */
   ovstage_cuda_sync_t cuda_sync; /* to be waited for before the data is touched */
 } ovstage_data_t;
 
@@ -214,7 +214,7 @@ typedef struct {
  * For a query made from a path list the entries have the order of that list.
  */
 typedef struct {
-  ovx_primpath_list_t list;  /* borrowed: add a reference before the group is released in order to keep it */
+  ovx_primpath_list_t list; /* borrowed: add a reference before the group is released in order to keep it */
   uint32_t offset;
   uint32_t count;
   const uint32_t* index_map; /* positions in `list`; NULL = `count` entries from `offset` on */
@@ -256,7 +256,7 @@ typedef struct {
 /* What to map. 40 bytes. */
 typedef struct {
   ovx_string_or_token_t attribute;
-  DLDataType dtype; /* of a value, its width in lanes; all zero = that of the existing column */
+  DLDataType dtype;                      /* of a value, its width in lanes; all zero = that of the existing column */
   ovstage_attribute_semantic_t semantic; /* NONE = that of the existing column */
   ovstage_prim_mode_t prim_mode;
 } ovstage_map_desc_t;
@@ -278,7 +278,7 @@ typedef struct {
 /* What a query found. 40 bytes. Filled by fetch_query_result, released by release_query_result. */
 typedef struct {
   ovstage_query_result_id_t query_result_id;
-  const ovx_token_t* attributes;     /* the distinct attributes that the prims carry; order free */
+  const ovx_token_t* attributes; /* the distinct attributes that the prims carry; order free */
   size_t attribute_count;
   ovstage_query_handle_t all_handle; /* the query's own handle, not a second one to release */
   size_t total_prim_count;           /* of a path list query: the number of listed prims */
