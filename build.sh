@@ -378,6 +378,7 @@ lint() {
   unlock
   check 'tree: no machine paths' "$venv_python" tests/lint/check_tree.py
   check 'rooms: imports point one way' "$venv_python" tests/lint/check_rooms.py
+  check 'arrows: files use what stands above them' "$venv_python" tests/lint/arrows.py --check
   check gofmt lint_gofmt
   check 'go vet' go vet ./...
   check staticcheck lint_staticcheck
