@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 from ovstage import guard, intake, tables
 from ovstage._load import native
 from ovstage.columns import Columns, MissingColumn, missing_text
+from ovstage.description import Description
 from ovstage.dictionary import PathList, References, minted
 from ovstage.dlpack import DLDataType, element_name
 from ovstage.enums import AttributeSemantic, HierarchyComputationModel, HierarchyRelation, PrimMode
@@ -28,6 +29,7 @@ from ovstage.selection import Asked, Implicit, Prims, Selections, select
 from ovstage.shown import counted, few, shown
 from ovstage.tables import PRIM as PATH
 from ovstage.tables import Lists
+from ovstage.tree import Tree, grown
 from ovstage.values import (
     Attribute,
     Filter,
@@ -312,6 +314,43 @@ class Stage(native.Stage):
                     groups = [fetched.enter_context(group) for group in read.groups()]
                     paths = [path for group in groups for path in group.array(0).tolist()]
         return minted(self, self._list_from_paths, paths, implicit=True)
+
+    def describe(self) -> Description:
+        """What the stage holds, sealed or not, as a table of its attributes. Example::
+
+            print(stage.describe())
+        """
+        with self.query() as query, self.get_attribute_write_floor() as floor:
+            return Description(self._name, floor.fetch(), self._query_result(query)[1], self.attributes())
+
+    def tree(self, prims: str = "*", attributes: str = "*", ordinal: int | None = None) -> Tree:
+        """What the stage holds, sealed, as a tree of prims with their properties and values.
+
+        ``prims`` and ``attributes`` are globs over whole paths and names, such as ``"/World/*"``. ``ordinal`` is the
+        newest change to contain; by default each attribute is shown as far as it is sealed. Needs NumPy. Example::
+
+            print(stage.tree("/World/Robot*", "physics:*"))
+            stage.tree()["/World"].properties["physics:mass"].value
+        """
+        guard.string(prims, "prims")
+        guard.string(attributes, "attributes")
+        with self.query() as query, contextlib.ExitStack() as fetched:
+            query.wait()
+            groups = [
+                fetched.enter_context(group)
+                for end, tokens in self._floors().items()
+                for group in fetched.enter_context(
+                    self.read_attributes(query, tokens, OrdinalRange.latest(end if ordinal is None else ordinal))
+                ).groups()
+            ]
+            return grown(self, groups, prims, attributes)
+
+    def _floors(self) -> dict[int, list[int]]:
+        """The attributes that there are, by the ordinal up to which they are sealed."""
+        found: dict[int, dict[int, None]] = {}
+        for token, *_, floor in self._attributes():
+            found.setdefault(floor, {})[token] = None
+        return {floor: list(tokens) for floor, tokens in found.items()}
 
     # --- queries ---
 

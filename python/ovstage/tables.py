@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -114,23 +114,25 @@ class Content:
 
 def whole(pa: Any, stage: Stage, groups: Sequence[ReadGroup]) -> dict[Attribute, pyarrow.Table]:
     """A table for each attribute and schema of groups that one query serves, of the prims that have a value."""
+    found = {}
+    for attribute, content in contents(stage, groups):
+        table = arrow(pa, content.worded(stage._token_strings, stage._path_strings, strings=False))
+        (values,) = content.columns.values()
+        found[attribute] = table if every(values.valid) else table.filter(pa.array(values.valid))
+    return found
+
+
+def contents(stage: Stage, groups: Sequence[ReadGroup]) -> Iterator[tuple[Attribute, Content]]:
+    """Each attribute and schema of groups that one query serves, with its one column."""
     by_schema: dict[tuple[object, ...], list[ReadGroup]] = {}
     for group in groups:
         dtype = group.tensor(0).dtype
         schema = group.attribute, dtype.code, dtype.bits, dtype.lanes, group.is_array, group.semantic, group._type_token
         by_schema.setdefault(schema, []).append(group)
-    found = {}
     for parts in by_schema.values():
         listed = stage._lists.of(stage, parts[0].prim_list)
-        name, values = parts[0]._name(), gathered(parts, len(listed.texts))
-        content = Content.of({name: values}, listed, {}).worded(
-            stage._token_strings, stage._path_strings, strings=False
-        )
-        table = arrow(pa, content)
-        if not every(values.valid):
-            table = table.filter(pa.array(values.valid))
-        found[_attribute(name, parts)] = table
-    return found
+        name = parts[0]._name()
+        yield _attribute(name, parts), Content.of({name: gathered(parts, len(listed.texts))}, listed, {})
 
 
 def _attribute(name: str, groups: Sequence[ReadGroup]) -> Attribute:

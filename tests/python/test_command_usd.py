@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -94,3 +95,37 @@ def test_a_bar_for_whoever_looks(scene):
     os.close(ours)
     assert run.returncode == 0 and "prims" in said
     assert b"reading prims" in seen or b"writing columns" in seen
+
+
+def test_a_scene_is_shown(scene, capsys):
+    assert main(["show", scene, "--attributes", "radius"]) == 0
+    assert capsys.readouterr().out == (
+        "/\n/World  Xform\n  Ball  Sphere\n    .radius  double  2\n3 prims, 1 value, as of ordinal 1\n"
+    )
+    assert main(["show", scene, "--prims", "*/Ball", "--attributes", "rad*", "--json"]) == 0
+    (prim,) = json.loads(capsys.readouterr().out)["prims"]
+    assert (prim["path"], prim["type"], prim["properties"][0]["value"]) == ("/World/Ball", "Sphere", 2.0)
+
+
+def test_two_scenes_are_compared(scene, tmp_path, capsys):
+    other = tmp_path / "other.usda"
+    other.write_text(SCENE.replace("radius = 2", "radius = 2.5"))
+    assert main(["diff", scene, scene]) == 0
+    assert capsys.readouterr().out == "no difference\n"
+    assert main(["diff", scene, str(other), "--attributes", "radius"]) == 1
+    assert capsys.readouterr().out == (
+        "~ /World/Ball .radius  double  2 -> 2.5  (by 0.5)\n0 prims added, 0 removed, 1 value changed, by at most 0.5\n"
+    )
+    assert main(["diff", scene, str(other), "--json"]) == 1
+    assert {change["name"] for change in json.loads(capsys.readouterr().out)["changed"]} == {"radius"}
+
+
+@pytest.mark.parametrize("command", [["show"], ["diff", "{scene}"]])
+def test_what_is_no_scene_is_said(command, scene, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("nothing")
+    (tmp_path / "broken.usda").write_text("#usda 1.0\ndef {")
+    for name, reason in (("none.usda", "no such file"), ("notes.txt", "no USD format"), ("broken.usda", "broken.usda")):
+        arguments = [word.format(scene=scene) for word in command]
+        assert main([*arguments, str(tmp_path / name)]) == (1 if command == ["show"] else 2)
+        said = capsys.readouterr()
+        assert said.out == "" and reason in said.err and "Traceback" not in said.err

@@ -36,7 +36,13 @@ SLOW = [
     "python -m ovstage bench",
 ]
 
-QUICK = ["python -m ovstage self-test", "python -m ovstage info", "python -m ovstage usd FILE"]
+QUICK = [
+    "python -m ovstage self-test",
+    "python -m ovstage info",
+    "python -m ovstage usd FILE",
+    "python -m ovstage show FILE",
+    "python -m ovstage diff FILE FILE",
+]
 
 NOT_TO_DO = ["pip install ovstage"]  # named to warn of it
 

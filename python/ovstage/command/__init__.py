@@ -1,7 +1,7 @@
 """``python -m ovstage``: what is installed, whether it works here, how fast it is, and what a scene has.
 
-``info``, ``self-test`` and ``bench`` need nothing but the package; what an installed library adds they use. ``usd``
-needs the extra ``usd``.
+``info``, ``self-test`` and ``bench`` need nothing but the package; what an installed library adds they use. ``usd``,
+``show`` and ``diff`` need the extra ``usd``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from ovstage.command import usd
 
             return usd.run(options.file, options.domains, options.time)
+        case "show":
+            from ovstage.command import show
+
+            return show.show(
+                options.file, options.prims, options.attributes, options.at, options.domains, as_json=options.json
+            )
+        case "diff":
+            from ovstage.command import show
+
+            return show.diff(
+                options.before,
+                options.after,
+                options.prims,
+                options.attributes,
+                options.domains,
+                as_json=options.json,
+            )
         case _:
             parser.print_help()
             return 0
@@ -49,6 +66,17 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--quick", action="store_true", help="a few seconds, for a rough answer")
     scene = commands.add_parser("usd", help="load a USD file and say what came of it")
     scene.add_argument("file", help="a .usd, .usda, .usdc or .usdz file")
-    scene.add_argument("--domains", choices=("all", "rendering", "physics"), default="all", help="what to load")
     scene.add_argument("--time", type=float, default=math.nan, help="seconds; the default is USD's default time")
+    show = commands.add_parser("show", help="print a scene as a tree of prims with properties and values")
+    show.add_argument("file", help="a .usd, .usda, .usdc or .usdz file")
+    show.add_argument("--at", type=int, metavar="ORDINAL", help="the newest change to contain; by default all")
+    diff = commands.add_parser("diff", help="say what two scenes differ in; the exit status is 1 if they do")
+    diff.add_argument("before", help="a file, as show takes it")
+    diff.add_argument("after", help="another one")
+    for command in (show, diff):
+        command.add_argument("--prims", metavar="GLOB", default="*", help="only prims whose path this fits: '/World/*'")
+        command.add_argument("--attributes", metavar="GLOB", default="*", help="only attributes whose name this fits")
+        command.add_argument("--json", action="store_true", help="for programs, with values in full")
+    for command in (scene, show, diff):
+        command.add_argument("--domains", choices=("all", "rendering", "physics"), default="all", help="what to load")
     return parser

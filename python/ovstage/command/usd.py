@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ovstage.command.opened import bar
 from ovstage.errors import OvstageError
 
 if TYPE_CHECKING:
-    from ovstage.population import Progress, Report
+    from ovstage.population import Report
 
 __all__ = ["run"]
 
@@ -22,7 +21,7 @@ def run(path: str, domains: str, time_code: float) -> int:
 
     with Stage("usd") as stage:
         try:
-            with _bar() as progress:
+            with bar() as progress:
                 report = population.open_usd(
                     stage, path, 1, time_code, PopulationDomain[domains.upper()], progress=progress
                 )
@@ -35,24 +34,6 @@ def run(path: str, domains: str, time_code: float) -> int:
     for line in _lines(report):
         print(line)
     return 0
-
-
-@contextmanager
-def _bar() -> Iterator[Progress | None]:
-    """A progress bar on stderr, where rich is installed and somebody looks."""
-    if find_spec("rich") is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-
-        def progress(done: int, total: int, label: str) -> None:
-            bar.update(task, description=label, completed=done, total=total)
-
-        yield progress
 
 
 def _lines(report: Report) -> Iterator[str]:
