@@ -1,6 +1,9 @@
 package stage
 
 import (
+	"cmp"
+	"slices"
+
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 )
@@ -83,11 +86,20 @@ func (s *Stage) targets(prims *pathdict.List, names []pathdict.Token) (found []*
 // heldBy returns the attributes that any of the prims holds as of any ordinal: what they carry now, and what was deleted and
 // is not sealed.
 func (s *Stage) heldBy(prims []uint32) []*attribute {
-	found := s.prims.carried(prims)
+	var found []*attribute
+	for _, name := range s.prims.Carried(prims) {
+		found = append(found, s.attributes[name])
+	}
 	if len(s.deleting) == 0 {
 		return found
 	}
 	return sorted(append(found, s.deleting...))
+}
+
+// sorted puts attributes into the order of their names, each once.
+func sorted(attributes []*attribute) []*attribute {
+	slices.SortFunc(attributes, func(a, b *attribute) int { return cmp.Compare(a.name, b.name) })
+	return slices.Compact(attributes)
 }
 
 // holding returns the rows of those prims that hold a value at an ordinal. The caller owns the list.

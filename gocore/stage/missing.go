@@ -63,7 +63,7 @@ func (s *Stage) absent(q query.Query, name pathdict.Token, r Range) absence {
 		return m
 	}
 	if m.unknown = (a == nil || len(a.columns) == 0) && !s.isDerived(name); !m.unknown && a != nil {
-		m.carried = a.carriers.any(q.Prims.Indices())
+		m.carried = a.carriers.Any(q.Prims.Indices())
 		if m.carried && r.HasStart { // the usual case of who asks again and again what changed
 			return m
 		}
@@ -96,14 +96,9 @@ func (s *Stage) lookAt(a *attribute, q query.Query, m *absence) {
 
 // carriedBy returns attributes that the first of some prims carry.
 func (s *Stage) carriedBy(paths []uint32, but pathdict.Token) (names []pathdict.Token) {
-	for _, a := range s.prims.carried(paths[:min(len(paths), mostLooks)]) {
-		if a.name != but {
-			if names = append(names, a.name); len(names) == mostOthers {
-				break
-			}
-		}
-	}
-	return names
+	names = s.prims.Carried(paths[:min(len(paths), mostLooks)])
+	names = slices.DeleteFunc(names, func(name pathdict.Token) bool { return name == but })
+	return names[:min(len(names), mostOthers)]
 }
 
 // ---- Words ----

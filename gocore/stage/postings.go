@@ -7,6 +7,7 @@ import (
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/prims"
 )
 
 // postings answers, for each token that an attribute holds, which prims hold it in the newest executed state.
@@ -15,9 +16,9 @@ import (
 // touches, and the next filter looks those up anew: it costs what was touched and what it selects, not the column.
 type postings struct {
 	all     holders
-	touched []uint32 // the prims of which all is out of date, each once
-	changed pathSet  // the same as a set
-	recent  *holders // of the touched prims; nil when one was touched since
+	touched []uint32  // the prims of which all is out of date, each once
+	changed prims.Set // the same as a set
+	recent  *holders  // of the touched prims; nil when one was touched since
 }
 
 // holders is the prims that hold each token.
@@ -42,7 +43,7 @@ func (p *postings) of(token pathdict.Token) []uint32 {
 	}
 	current := make([]uint32, 0, len(list))
 	for _, path := range list {
-		if !p.changed.has(path) {
+		if !p.changed.Has(path) {
 			current = append(current, path)
 		}
 	}
@@ -87,9 +88,9 @@ func (a *attribute) touched(c *bound, rows column.Rows) {
 	}
 	p.recent = nil
 	rows.Each(func(_, row int) {
-		if path := c.Path(row); !p.changed.has(path) {
+		if path := c.Path(row); !p.changed.Has(path) {
 			p.touched = append(p.touched, path)
-			p.changed.add(path)
+			p.changed.Add(path)
 		}
 	})
 	if len(p.touched) >= minTouched && 4*len(p.touched) > len(p.all.prims) { // by prims that come and go, while no filter asks

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/prims"
 )
 
 // Deletion is one delete of a publication, as DeleteAttributes has it.
@@ -94,18 +95,18 @@ func (p *publication) checkApart() *Error {
 	for i := range p.entries {
 		times[p.entries[i].name]++
 	}
-	seen := map[pathdict.Token]pathSet{}
+	seen := map[pathdict.Token]prims.Set{}
 	for i := range p.entries {
 		e := &p.entries[i]
 		if times[e.name] == 1 {
 			continue
 		}
 		set := seen[e.name]
-		if at := slices.IndexFunc(e.prims.Indices(), set.has); at >= 0 {
+		if at := slices.IndexFunc(e.prims.Indices(), set.Has); at >= 0 {
 			return errorf(InvalidArgument, "attribute %q: prim %s is written twice in one publication; give each prim one value",
 				p.quoted(e.name), p.path(e.prims.At(at)))
 		}
-		set.change(e.prims.Indices(), +1)
+		set.Change(e.prims.Indices(), +1)
 		seen[e.name] = set
 	}
 	return nil

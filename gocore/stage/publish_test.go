@@ -53,11 +53,9 @@ func (f *fixture) state() state {
 			now.alive += c.AllAlive(latest).Count()
 		}
 	}
-	for path := range f.prims.kinds.of {
-		if f.exists(uint32(path)) {
-			now.existing = append(now.existing, uint32(path))
-		}
-	}
+	all := f.prims.None()
+	f.prims.AddAll(all)
+	now.existing = f.prims.List(all)
 	return now
 }
 

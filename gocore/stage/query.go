@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/prims"
 	"ovstage/gocore/query"
 )
 
@@ -81,9 +82,7 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 	switch {
 	case len(q.Scope) > 0:
 	case len(s.inUse) > manyAttributes:
-		for _, a := range s.prims.carried(listed.list) {
-			attributes = append(attributes, a.name)
-		}
+		attributes = s.prims.Carried(listed.list)
 	default:
 		for name, a := range s.inUse {
 			report(name, a)
@@ -101,19 +100,21 @@ const manyAttributes = 64
 
 // members asks which sets have one of the listed paths in them.
 type members struct {
-	list []uint32
-	set  pathSet // the same, once a set is asked that the first few are not in
+	list  []uint32
+	set   prims.Set // the same, once a set is asked that the first few are not in
+	asked bool
 }
 
-func (m *members) meet(set pathSet) bool {
+func (m *members) meet(set prims.Set) bool {
 	const few = 64
-	if set.any(m.list[:min(few, len(m.list))]) {
+	if set.Any(m.list[:min(few, len(m.list))]) {
 		return true
 	}
-	if len(m.list) > few && m.set.pages == nil {
-		m.set.change(m.list, +1)
+	if len(m.list) > few && !m.asked {
+		m.asked = true
+		m.set.Change(m.list, +1)
 	}
-	return set.meets(m.set)
+	return set.Meets(m.set)
 }
 
 // ReleaseQuery ends a query. Reads, groups and maps made from it go on.

@@ -6,6 +6,7 @@ import (
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/prims"
 	"ovstage/gocore/tensor"
 )
 
@@ -138,12 +139,12 @@ func (a *attribute) takes(c *bound, prims *pathdict.List, schema column.Schema) 
 }
 
 // within reports whether every prim that has a value in the column is one of the listed.
-func (c *bound) within(prims *pathdict.List) bool {
-	var listed pathSet
-	listed.change(prims.Indices(), +1)
+func (c *bound) within(list *pathdict.List) bool {
+	var listed prims.Set
+	listed.Change(list.Indices(), +1)
 	alive := c.AllAlive(latest)
 	for row := range c.Column.Rows() {
-		if alive.Has(row) && !listed.has(c.Path(row)) {
+		if alive.Has(row) && !listed.Has(c.Path(row)) {
 			return false
 		}
 	}

@@ -1,6 +1,10 @@
 package stage
 
-import "slices"
+import (
+	"slices"
+
+	"ovstage/gocore/prims"
+)
 
 // seal folds what the floors have passed, and lets go of what no state shows any more.
 func (s *Stage) seal() {
@@ -77,7 +81,7 @@ func (s *Stage) close(a *attribute, c *bound) {
 	c.bindings.Close()
 	c.Column.Close()
 	if len(a.columns) == 0 {
-		a.carriers = pathSet{}
+		a.carriers = prims.Set{}
 		delete(s.inUse, a.name)
 	}
 }

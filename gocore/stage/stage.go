@@ -20,6 +20,7 @@ import (
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/prims"
 	"ovstage/gocore/query"
 )
 
@@ -40,7 +41,7 @@ type Stage struct {
 	keeping    []*attribute                  // those that keep history
 	spent      []spent                       // columns without a value, by age
 	frontier   uint64                        // membership of changes is exact from here on, as far as columns that have gone decide it
-	prims      prims
+	prims      prims.Table
 	queries    map[QueryID]query.Query
 	reads      map[ReadID]*read
 	maps       map[MapID]*session
@@ -73,7 +74,7 @@ type attribute struct {
 
 	queued, deleting, keeping bool // listed in the stage's unsealed, deleting, keeping
 
-	carriers pathSet   // the prims that carry it
+	carriers prims.Set // the prims that carry it
 	postings *postings // once a filter asked for its tokens
 }
 
@@ -95,7 +96,7 @@ func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
 		ops:        ops,
 		attributes: map[pathdict.Token]*attribute{},
 		inUse:      map[pathdict.Token]*attribute{},
-		prims:      prims{dict: dict},
+		prims:      prims.New(dict),
 		queries:    map[QueryID]query.Query{},
 		reads:      map[ReadID]*read{},
 		maps:       map[MapID]*session{},
@@ -129,7 +130,7 @@ func (s *Stage) Close() {
 		}
 	}
 	s.maps, s.reads, s.queries, s.ordinals, s.attributes = nil, nil, nil, nil, nil
-	s.inUse, s.unsealed, s.deleting, s.keeping, s.spent, s.prims = nil, nil, nil, nil, nil, prims{}
+	s.inUse, s.unsealed, s.deleting, s.keeping, s.spent, s.prims = nil, nil, nil, nil, nil, prims.Table{}
 }
 
 // lock takes the stage's mutex; it fails, unlocked, on a closed stage.

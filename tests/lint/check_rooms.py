@@ -18,6 +18,7 @@ LEVEL = {
     "gocore/memory": 0,
     "gocore/pathdict": 1,
     "gocore/column": 1,
+    "gocore/prims": 2,
     "gocore/query": 2,
     "gocore/stage": 3,
     "gocore/scene": 4,

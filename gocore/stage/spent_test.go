@@ -2,7 +2,6 @@ package stage
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,74 +9,6 @@ import (
 
 	"ovstage/gocore/pathdict"
 )
-
-// Random prims get and lose random attributes: what each carries is what a plain set says, and there are no more kinds than
-// different sets.
-func TestKindsAgainstSets(t *testing.T) {
-	for seed := range uint64(20) {
-		random := rand.New(rand.NewPCG(seed, 5))
-		var k kinds
-		attributes, sets := make([]*attribute, 1+random.IntN(8)), make([]map[*attribute]bool, 1+random.IntN(50))
-		for i := range attributes {
-			attributes[i] = &attribute{name: pathdict.Token(100 + i)}
-		}
-		for path := range sets {
-			sets[path] = map[*attribute]bool{}
-		}
-		for range 500 {
-			a, carried := attributes[random.IntN(len(attributes))], random.IntN(2) == 0
-			var paths []uint32
-			for path := range uint32(len(sets)) {
-				if random.IntN(3) == 0 {
-					paths = append(paths, path)
-				}
-			}
-			k.change(a, paths, carried, func(path, before, after uint32) {
-				require.Equal(t, len(sets[path]) > 0, before != 0)
-				if sets[path][a] = true; !carried {
-					delete(sets[path], a)
-				}
-				require.Equal(t, len(sets[path]) > 0, after != 0)
-			})
-			compareKinds(t, &k, sets)
-		}
-	}
-}
-
-func compareKinds(t *testing.T, k *kinds, sets []map[*attribute]bool) {
-	different := map[string]bool{}
-	for path, set := range sets {
-		var names []string
-		found := k.carried([]uint32{uint32(path)})
-		for _, a := range found {
-			require.True(t, set[a])
-			names = append(names, fmt.Sprint(a.name))
-		}
-		require.Len(t, found, len(set))
-		require.Equal(t, len(set) > 0, k.carries(uint32(path)))
-		if len(set) > 0 {
-			different[fmt.Sprint(names)] = true
-		}
-	}
-	used := 0
-	for _, one := range k.list {
-		if one.prims > 0 {
-			used++
-		}
-	}
-	require.Equal(t, len(different), used)
-	require.LessOrEqual(t, used+len(k.free)+1, len(k.list)+1)
-}
-
-// The only prim of its kind takes the kind along: an attribute more costs no copy of the others.
-func TestOnePrimWithManyAttributes(t *testing.T) {
-	var k kinds
-	for i := range 10_000 {
-		k.change(&attribute{name: pathdict.Token(1 + i)}, []uint32{7}, true, func(_, _, _ uint32) {})
-	}
-	assert.Len(t, k.list, 2)
-	assert.Len(t, k.carried([]uint32{7}), 10_000)
-}
 
 // Attributes that were written and deleted again leave their names and floors, no columns, once their deletes are beyond what
 // ranges are told of.
@@ -161,30 +92,4 @@ func TestSpentColumnIsWrittenAgain(t *testing.T) {
 		_ = f.Abort(m.id)
 		m.MapGroup.Release(f.dict)
 	}
-}
-
-func TestPathSetAgainstMap(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 3))
-	a, b, model := pathSet{}, pathSet{}, map[uint32]bool{}
-	b.add(70_000)
-	for range 2000 {
-		path := random.Uint32N(3)*60_000 + random.Uint32N(200)
-		by := 1 - 2*random.IntN(2)
-		a.change([]uint32{path}, by)
-		if model[path] = true; by < 0 {
-			delete(model, path)
-		}
-	}
-	assert.Equal(t, len(model), a.count())
-	a.each(func(path uint32) { assert.True(t, model[path] && a.has(path)) })
-	assert.False(t, a.meets(b) || b.meets(a) || a.has(1<<31))
-	a.add(70_000)
-	assert.True(t, a.meets(b) && b.meets(a) && b.any([]uint32{1, 70_000}))
-	pages := 0
-	for _, p := range a.pages {
-		if p != nil {
-			pages++
-		}
-	}
-	assert.LessOrEqual(t, pages, 4, "a page for the paths that are near each other")
 }

@@ -1,32 +1,34 @@
-package stage
+package prims
 
 import (
 	"math/bits"
 	"slices"
 )
 
-// pathSet is a set of paths, one bit for each dense index. There are pages for the paths that somebody put in alone: a set of
-// a few prims is small, however many paths there are.
-type pathSet struct{ pages []*page }
+// Set is a set of paths, one bit for each dense index. It has pages only where it has paths: a set of a few prims is small,
+// however many paths there are. The zero Set is empty.
+type Set struct{ pages []*page }
 
 type page [pageSize / 64]uint64
 
 const pageSize = 4096
 
 // at returns the page of a path, nil where there is none.
-func (s pathSet) at(path uint32) *page {
+func (s Set) at(path uint32) *page {
 	if i := int(path / pageSize); i < len(s.pages) {
 		return s.pages[i]
 	}
 	return nil
 }
 
-func (s pathSet) has(path uint32) bool {
+// Has reports whether a path is in the set.
+func (s Set) Has(path uint32) bool {
 	p := s.at(path)
 	return p != nil && p[path%pageSize/64]>>(path%64)&1 == 1
 }
 
-func (s *pathSet) add(path uint32) {
+// Add puts a path into the set.
+func (s *Set) Add(path uint32) {
 	p := s.at(path)
 	if p == nil {
 		p = s.open(path)
@@ -35,7 +37,7 @@ func (s *pathSet) add(path uint32) {
 }
 
 // open makes the page of a path.
-func (s *pathSet) open(path uint32) *page {
+func (s *Set) open(path uint32) *page {
 	if missing := int(path/pageSize) + 1 - len(s.pages); missing > 0 {
 		s.pages = append(s.pages, make([]*page, missing)...)
 	}
@@ -43,18 +45,19 @@ func (s *pathSet) open(path uint32) *page {
 	return s.pages[path/pageSize]
 }
 
-// change adds paths to the set, or takes them away when by is negative.
-func (s *pathSet) change(paths []uint32, by int) {
+// Change adds paths to the set, or takes them away when by is negative.
+func (s *Set) Change(paths []uint32, by int) {
 	for _, path := range paths {
 		if by > 0 {
-			s.add(path)
+			s.Add(path)
 		} else if p := s.at(path); p != nil {
 			p[path%pageSize/64] &^= 1 << (path % 64)
 		}
 	}
 }
 
-func (s pathSet) count() (n int) {
+// Count is the number of paths in the set.
+func (s Set) Count() (n int) {
 	for _, p := range s.pages {
 		if p != nil {
 			n += ones(p[:])
@@ -63,8 +66,8 @@ func (s pathSet) count() (n int) {
 	return n
 }
 
-// each calls visit for every path, ascending.
-func (s pathSet) each(visit func(path uint32)) {
+// Each calls visit for every path, ascending.
+func (s Set) Each(visit func(path uint32)) {
 	for i, p := range s.pages {
 		if p == nil {
 			continue
@@ -77,11 +80,11 @@ func (s pathSet) each(visit func(path uint32)) {
 	}
 }
 
-// any reports whether one of the paths is in the set.
-func (s pathSet) any(paths []uint32) bool { return slices.ContainsFunc(paths, s.has) }
+// Any reports whether one of the paths is in the set.
+func (s Set) Any(paths []uint32) bool { return slices.ContainsFunc(paths, s.Has) }
 
-// meets reports whether two sets have a path in common.
-func (s pathSet) meets(other pathSet) bool {
+// Meets reports whether two sets have a path in common.
+func (s Set) Meets(other Set) bool {
 	for i, p := range s.pages[:min(len(s.pages), len(other.pages))] {
 		o := other.pages[i]
 		if p == nil || o == nil {

@@ -1,0 +1,14 @@
+// Package prims knows which prims exist, what each of them carries, and how they lie under each other. Prims are dense path
+// indices (package pathdict); values are the matter of package column.
+//
+// A Table belongs to one stage, whose mutex guards it: nothing here may be called by two threads at once.
+//
+// The files, ground floor first; a file may use what stands in the files above it:
+//
+//	set.go        sets of paths
+//	selection.go  sets of prims, by order of creation
+//	kinds.go      which attributes each prim carries
+//	names.go      many children of one path, searched by name
+//	tree.go       what lies under a path
+//	table.go      the prims that exist, in the order of their creation
+package prims
