@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
+from ovstage.population.complaints import reason
 from ovstage.population.forms import CONNECTION, RELATIONSHIP, only_forms
 from ovstage.population.schemas import form_for
-from ovstage.population.source import is_address, sentences
+from ovstage.population.source import is_address
 from ovstage.population.texts import NO_TEXT, readable
 
 if TYPE_CHECKING:
@@ -196,5 +197,5 @@ def _refusal(found: Usd.Property, error: Tf.ErrorException | UnicodeDecodeError)
         return NO_TEXT
     specs = found.GetPropertyStack(Usd.TimeCode.Default())
     if specs and isinstance(found, Usd.Relationship) == isinstance(specs[0], Sdf.RelationshipSpec):
-        return "USD does not hand it out: " + "; ".join(sentences(error.args))
+        return "USD does not hand it out: " + reason(error)
     return _OTHER_KIND

@@ -20,11 +20,9 @@ from typing import NamedTuple
 
 from pxr import Ar, Sdf, Tf  # type: ignore # usd-core has no stubs
 
-__all__ = ["Unreadable", "note", "read_rewritten", "require_whole"]
+from ovstage.population.complaints import Refused
 
-
-class Unreadable(Exception):
-    """A file that was written in place, and why its layer is not what it says now."""
+__all__ = ["note", "read_rewritten", "require_whole"]
 
 
 class _Stamp(NamedTuple):
@@ -56,17 +54,17 @@ def note(layers: Iterable[Sdf.Layer]) -> None:
 
 
 def require_whole(layers: Iterable[Sdf.Layer]) -> None:
-    """``Unreadable`` if a file of layers that were just read was written since, or USD makes nothing of it."""
+    """``Refused`` if a file of layers that were just read was written since, or USD makes nothing of it."""
     if not (found := {path for layer in layers if (path := _mapped(layer))} & (_rewritten() | _broken.keys())):
         return
     path = min(found)
     if path in _broken:
-        raise Unreadable(f"{path} was written in place, and USD cannot read what it is now")
-    raise Unreadable(f"{path} was written while it was read; call again when it is complete")
+        raise Refused(f"{path} was written in place, and USD cannot read what it is now")
+    raise Refused(f"{path} was written while it was read; call again when it is complete")
 
 
 def read_rewritten() -> bool:
-    """Read again what was written in place; whether anything was. ``Unreadable`` for a file over whose layer there are
+    """Read again what was written in place; whether anything was. ``Refused`` for a file over whose layer there are
     edits that would be lost."""
     if not (paths := _rewritten()):
         return False
@@ -74,7 +72,7 @@ def read_rewritten() -> bool:
         stamp, is_whole = _stamp(path), True
         for layer in _loaded(path):
             if layer.dirty and path not in _broken:
-                raise Unreadable(
+                raise Refused(
                     f"{path} was written in place while its layer has edits that are not saved; reload the layer, "
                     "which drops them, and call again"
                 )

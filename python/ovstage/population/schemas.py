@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pxr import Plug, Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
+from pxr import Plug, Sdf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.bindings import is_bound
+from ovstage.population.complaints import refusing
 from ovstage.population.forms import EXTENT, Form, form_of
 
 if TYPE_CHECKING:
@@ -48,11 +49,8 @@ def register(paths: Sequence[str]) -> None:
                 f"register_usd_schemas found no readable plugin descriptor at {path!r}: pass a plugInfo.json or the "
                 "directory that has it",
             )
-    try:
+    with refusing("register_usd_schemas: USD refused a descriptor"):
         added = Plug.Registry().RegisterPlugins([os.path.realpath(path) for path in paths])
-    except Tf.ErrorException as error:
-        reasons = "; ".join(" ".join(entry.commentary.split()) for entry in error.args)
-        raise OvstageError(ErrorCode.OP_FAILED, f"register_usd_schemas: USD refused a descriptor: {reasons}") from None
     if added and _read:
         names = ", ".join(plugin.name for plugin in added)
         raise OvstageError(

@@ -22,15 +22,11 @@ from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stu
 from ovstage.awaiting import SLICE
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population import files
+from ovstage.population.complaints import Refused, refusing, sentences
 
-__all__ = ["Edited", "Source", "is_address", "is_prim_path", "listening", "refusing", "sentences"]
+__all__ = ["Edited", "Source", "is_address", "is_prim_path", "listening"]
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
-# USD ends some sentences with the address of the stage object, which tells a reader nothing.
-_ADDRESS = re.compile(r"\s*\((?:instantiating|recomposing) stage on stage @.*?\)\s*$")
-# What it calls the rules of its grammar tells a reader nothing either.
-_GRAMMAR = re.compile(r"parse error matching .*?(?= at ')")
-
 
 # What other prims may be read differently for: bindings are inherited, and made of collections; a point instancer is
 # physical if a prototype is.
@@ -139,7 +135,7 @@ class Source:
             return Usd.TimeCode.Default()
         rate = self.stage.GetTimeCodesPerSecond()
         if not math.isfinite(self.seconds * rate):
-            raise _Refused(f"time_code {self.seconds} at {rate} time codes per second is no finite time")
+            raise Refused(f"time_code {self.seconds} at {rate} time codes per second is no finite time")
         return Usd.TimeCode(self.seconds * rate)
 
     def add_file(self, handle: int, path: str, target: str) -> None:
@@ -193,7 +189,7 @@ class Source:
         else:
             self._require_editable(path)
             if not layer.HasDefaultPrim():
-                raise _Refused("it has no defaultPrim, so nothing says which of its prims to put there")
+                raise Refused("it has no defaultPrim, so nothing says which of its prims to put there")
             for prefix in path.GetPrefixes():
                 there = self.stage.GetPrimAtPath(prefix)
                 spec = Sdf.CreatePrimInLayer(edit, prefix)
@@ -214,11 +210,11 @@ class Source:
         for prefix in path.GetPrefixes():
             prim = self.stage.GetPrimAtPath(prefix)
             if prim and prefix != path and prim.IsInstance():
-                raise _Refused(f"{prefix} is an instance, whose contents USD shares and does not let edit")
+                raise Refused(f"{prefix} is an instance, whose contents USD shares and does not let edit")
 
     def _require_prim(self, path: Sdf.Path) -> None:
         if not self.stage.GetPrimAtPath(path) or Usd.Prim.IsPathInPrototype(path):
-            raise _Refused("USD shows no prim there: one above it is inactive, or the name is one that USD reserves")
+            raise Refused("USD shows no prim there: one above it is inactive, or the name is one that USD reserves")
 
 
 # --- one at a time ----------------------------------------------------------------------------------------------------
@@ -277,24 +273,6 @@ def _let_go() -> None:
 # --- layers ---------------------------------------------------------------------------------------------------------
 
 
-class _Refused(Exception):
-    """A reason in plain words."""
-
-
-@contextmanager
-def refusing(what: str) -> Iterator[None]:
-    """Make an ``OvstageError`` of what USD raises: what was to be done, and why USD does not."""
-    try:
-        yield
-    except (_Refused, files.Unreadable) as error:
-        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error}") from None
-    except Tf.ErrorException as error:
-        # The last entry only repeats that the layer did not open; the ones before it say why.
-        reasons = sentences(error.args)
-        reason = "; ".join(reasons[:-1] or reasons) or "USD gave no reason"
-        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reason}") from None
-
-
 def _layer(name: str) -> Sdf.Layer:
     """A layer by a name that USD understands: a file, one in a package (``robot.usdz[arm.usda]``), an address, or what
     the resolver finds on its search path; each may be followed by arguments of the format."""
@@ -305,30 +283,30 @@ def _layer(name: str) -> Sdf.Layer:
             _require_file(file, inside or file)
             file = os.path.abspath(file)
         elif not Ar.GetResolver().Resolve(file):
-            raise _Refused("there is no such file")
+            raise Refused("there is no such file")
         path = Ar.JoinPackageRelativePath(file, inside) if inside else file
     layer = Sdf.Layer.FindOrOpen(path, arguments)
     if layer and not layer.dirty:
         layer.Reload()  # before it is composed: somebody may have opened it when its file was another
     if not layer and is_address(file) and not Ar.GetResolver().Resolve(path):
-        raise _Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
+        raise Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
     if not layer and inside:
-        raise _Refused(f"USD finds no {inside!r} that it can read in the package")
+        raise Refused(f"USD finds no {inside!r} that it can read in the package")
     if not layer:
-        raise _Refused("USD finds no format that it knows in it; it may be damaged")
+        raise Refused("USD finds no format that it knows in it; it may be damaged")
     return layer
 
 
 def _require_file(path: str, layer: str) -> None:
     """Say of a file what USD would say worse, or not at all; ``layer`` is the name of what is read in it."""
     if os.path.isdir(path):
-        raise _Refused("it is a directory")
+        raise Refused("it is a directory")
     if not os.access(path, os.R_OK):
-        raise _Refused("it may not be read by this user")
+        raise Refused("it may not be read by this user")
     if not Sdf.FileFormat.FindByExtension(Ar.SplitPackageRelativePathInner(layer)[1] or layer):
-        raise _Refused("its extension says no USD format: USD reads .usd, .usda, .usdc and .usdz")
+        raise Refused("its extension says no USD format: USD reads .usd, .usda, .usdc and .usdz")
     if not os.path.getsize(path):
-        raise _Refused("it is empty")
+        raise Refused("it is empty")
 
 
 def is_address(path: str) -> bool:
@@ -343,16 +321,16 @@ def _read_again(layers: Iterable[Sdf.Layer]) -> None:
 
 def _layer_of_text(usda: str) -> Sdf.Layer:
     if not usda.startswith("#"):
-        raise _Refused("it does not begin with '#usda 1.0'")
+        raise Refused("it does not begin with '#usda 1.0'")
     layer = Sdf.Layer.CreateAnonymous("text.usda")
     if not layer.ImportFromString(usda):
-        raise _Refused("it is no USDA")
+        raise Refused("it is no USDA")
     return layer
 
 
 def _target(target: str) -> Sdf.Path:
     if not is_prim_path(target):
-        raise _Refused("the target must be '/' or the absolute path of a prim, like '/World/Robot'")
+        raise Refused("the target must be '/' or the absolute path of a prim, like '/World/Robot'")
     return Sdf.Path(target)
 
 
@@ -362,16 +340,3 @@ def is_prim_path(text: str) -> bool:
         return False
     path = Sdf.Path(text)
     return bool(path.IsAbsolutePath() and path.IsAbsoluteRootOrPrimPath() and not path.ContainsPrimVariantSelection())
-
-
-def sentences(diagnostics: Iterable[Tf.DiagnosticBase]) -> list[str]:
-    """What USD says, each on one line."""
-    told = (_ADDRESS.sub("", " ".join(_commentary(entry).split())) for entry in diagnostics)
-    return [_GRAMMAR.sub("does not parse", text) for text in told]
-
-
-def _commentary(entry: Tf.DiagnosticBase) -> str:
-    try:
-        return str(entry.commentary)
-    except UnicodeDecodeError:  # it quotes the file
-        return "it has bytes that are not UTF-8 text"

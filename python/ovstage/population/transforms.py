@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from pxr import Gf, Tf, Usd, UsdGeom  # type: ignore # usd-core has no stubs
 
+from ovstage.population.complaints import reason
 from ovstage.population.forms import BOOL, MATRIX, TOKENS
-from ovstage.population.source import sentences
 
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
@@ -87,7 +87,7 @@ def _ask(
         try:
             local[at], resets[at] = cache.GetLocalTransformation(stage.GetPrimAtPath(scene.paths[row]))
         except Tf.ErrorException as error:
-            complaint = f"the transform is taken for the identity: {'; '.join(sentences(error.args))}"
+            complaint = f"the transform is taken for the identity: {reason(error)}"
             scene.skip((row,), "xformOpOrder", complaint)
 
 

@@ -129,16 +129,10 @@ class Storage:
 
 def _told(work: Callable[[], Any], what: str) -> Any:
     """The result of a piece of work by USD, whose complaint becomes an ``OvstageError``."""
-    from pxr import Tf
+    from ovstage.population.complaints import NO_REASON, Refused, refusing
 
-    try:
+    with refusing(what):
         done = work()
-    except Tf.ErrorException as error:
-        reasons = "; ".join(" ".join(each.commentary.split()) for each in error.args)
-        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reasons}") from None
-    except UnicodeDecodeError as error:
-        text = f"{what}: USD has a text there that is no UTF-8, {error.object!r}"
-        raise OvstageError(ErrorCode.OP_FAILED, text) from None
-    if done is None or done is False:
-        raise OvstageError(ErrorCode.OP_FAILED, f"{what}: USD gave no reason")
+        if done is None or done is False:
+            raise Refused(NO_REASON)
     return done
