@@ -107,7 +107,7 @@ static R create_tokens_from_strings(C c, const ovx_string_t* strings, size_t num
   ov_inputs_open(&in);
   ovx_string_t* own = ov_input_texts(&in, "strings", strings, num_strings);
   if (in.lost != NULL) return out_of_memory(&in);
-  return answer_of(&in, ovgoTokens(own, num_strings, OUT(out_tokens, num_strings)));
+  return answer_of(&in, ovgoCreateTokensFromStrings(own, num_strings, OUT(out_tokens, num_strings)));
 }
 
 /* The paths of tokens whose numbers are copied already, and judged here: they say how many tokens there are to copy. */
@@ -118,7 +118,7 @@ static R components(ov_inputs* in, const ovx_token_t* tokens, size_t* counts, si
   if (tokens == NULL && total > 0) return refuse("tokens_per_path must not be NULL when a path has tokens");
   ovx_token_t* own = ov_input(in, "tokens_per_path", tokens, total, sizeof *tokens);
   if (in->lost != NULL) return refuse_lost(in);
-  return outcome(ovgoPathsFromTokens(own, total, counts, num_paths, out));
+  return outcome(ovgoCreatePathsFromTokens(own, total, counts, num_paths, out));
 }
 
 static R create_paths_from_tokens(C c, const ovx_token_t* tokens, const size_t* counts, size_t num_paths,
@@ -150,7 +150,7 @@ static R create_paths_from_strings(C c, const ovx_string_t* strings, size_t num_
   ov_inputs_open(&in);
   ovx_string_t* own = ov_input_texts(&in, "path_strings", strings, num_paths);
   if (in.lost != NULL) return out_of_memory(&in);
-  return answer_of(&in, ovgoPaths(own, num_paths, OUT(out_prim_paths, num_paths)));
+  return answer_of(&in, ovgoCreatePathsFromStrings(own, num_paths, OUT(out_prim_paths, num_paths)));
 }
 
 /* ---- Lists ------------------------------------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static R create_path_list_from_paths(C c, const ovx_primpath_t* paths, size_t nu
   ov_inputs_open(&in);
   ovx_primpath_t* own = ov_input(&in, "paths", paths, num_paths, sizeof *paths);
   if (in.lost != NULL) return out_of_memory(&in);
-  return answer_of(&in, ovgoListFromPaths(own, num_paths, out_list));
+  return answer_of(&in, ovgoCreatePathListFromPaths(own, num_paths, out_list));
 }
 
 static R create_path_list_from_strings(C c, const ovx_string_t* strings, size_t num_paths,
@@ -180,14 +180,14 @@ static R create_path_list_from_strings(C c, const ovx_string_t* strings, size_t 
   ov_inputs_open(&in);
   ovx_string_t* own = ov_input_texts(&in, "path_strings", strings, num_paths);
   if (in.lost != NULL) return out_of_memory(&in);
-  return answer_of(&in, ovgoListFromStrings(own, num_paths, out_list));
+  return answer_of(&in, ovgoCreatePathListFromStrings(own, num_paths, out_list));
 }
 
 static R add_path_list_reference(C c, ovx_primpath_list_t list) {
   (void)c;
   R result;
   if (!enter(&result)) return result;
-  return list == OVX_INVALID_PRIMPATH_LIST ? leave(success()) : answer(ovgoListAdd(list));
+  return list == OVX_INVALID_PRIMPATH_LIST ? leave(success()) : answer(ovgoAddPathListReference(list));
 }
 
 static R release_path_list_reference(C c, ovx_primpath_list_t list) {
@@ -195,7 +195,7 @@ static R release_path_list_reference(C c, ovx_primpath_list_t list) {
   R result;
   if (ov_forked) return success();
   if (!enter(&result)) return result;
-  return list == OVX_INVALID_PRIMPATH_LIST ? leave(success()) : answer(ovgoListRelease(list));
+  return list == OVX_INVALID_PRIMPATH_LIST ? leave(success()) : answer(ovgoReleasePathListReference(list));
 }
 
 static R get_num_paths_from_path_list(C c, ovx_primpath_list_t list, size_t* out_num_paths) {
@@ -203,7 +203,7 @@ static R get_num_paths_from_path_list(C c, ovx_primpath_list_t list, size_t* out
   R result;
   if (!enter(&result)) return result;
   if (missing(out_num_paths, 1, "out_num_paths must not be NULL", &result)) return result;
-  return answer(ovgoListCount(list, out_num_paths));
+  return answer(ovgoGetNumPathsFromPathList(list, out_num_paths));
 }
 
 static R get_paths_from_path_list(C c, ovx_primpath_list_t list, size_t start_offset, size_t max_paths,
@@ -213,7 +213,7 @@ static R get_paths_from_path_list(C c, ovx_primpath_list_t list, size_t start_of
   if (!enter(&result)) return result;
   if (missing(out_paths, max_paths > 0, "out_paths must not be NULL when max_paths is not 0", &result)) return result;
   if (missing(out_num_paths, 1, "out_num_paths must not be NULL", &result)) return result;
-  return answer(ovgoListPaths(list, start_offset, max_paths, OUT(out_paths, max_paths), out_num_paths));
+  return answer(ovgoGetPathsFromPathList(list, start_offset, max_paths, OUT(out_paths, max_paths), out_num_paths));
 }
 
 /* ---- Back to text ------------------------------------------------------------------------------------------------ */
@@ -228,7 +228,7 @@ static R get_strings_from_tokens(C c, const ovx_token_t* tokens, size_t num_toke
   ov_inputs_open(&in);
   ovx_token_t* own = ov_input(&in, "tokens", tokens, num_tokens, sizeof *tokens);
   if (in.lost != NULL) return out_of_memory(&in);
-  return answer_of(&in, ovgoTokenStrings(own, num_tokens, OUT(out_strings, num_tokens)));
+  return answer_of(&in, ovgoGetStringsFromTokens(own, num_tokens, OUT(out_strings, num_tokens)));
 }
 
 static R get_tokens_from_paths(C c, const ovx_primpath_t* paths, size_t num_paths, ovx_token_t* buffer,
@@ -251,9 +251,9 @@ static R get_tokens_from_paths(C c, const ovx_primpath_t* paths, size_t num_path
   ov_inputs_open(&in);
   ovx_primpath_t* own = ov_input(&in, "prim_paths", paths, num_paths, sizeof *paths);
   if (in.lost != NULL) return out_of_memory(&in);
-  return answer_of(
-      &in, ovgoPathTokens(own, num_paths, OUT(buffer, buffer_size), buffer_size, OUT(out_tokens_per_path, num_paths),
-                          OUT(out_num_tokens_per_path, num_paths), out_num_paths_processed));
+  return answer_of(&in, ovgoGetTokensFromPaths(own, num_paths, OUT(buffer, buffer_size), buffer_size,
+                                               OUT(out_tokens_per_path, num_paths),
+                                               OUT(out_num_tokens_per_path, num_paths), out_num_paths_processed));
 }
 
 static void release_error(C c, ovx_string_t error) {

@@ -99,8 +99,8 @@ func pathsOf(p *C.ovx_primpath_t, n C.size_t) []pathdict.Path {
 	return unsafe.Slice((*pathdict.Path)(unsafe.Pointer(p)), int(n))
 }
 
-//export ovgoTokens
-func ovgoTokens(strings *C.ovx_string_t, n C.size_t, out *C.ovx_token_t) (text C.ovx_string_t) {
+//export ovgoCreateTokensFromStrings
+func ovgoCreateTokensFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.ovx_token_t) (text C.ovx_string_t) {
 	defer guardDictionary("create_tokens_from_strings", &text)
 	s, err := stringsOf("Token", strings, n)
 	if err != nil {
@@ -109,8 +109,8 @@ func ovgoTokens(strings *C.ovx_string_t, n C.size_t, out *C.ovx_token_t) (text C
 	return outcome(shared.Load().Tokens(s, tokens(out, n)))
 }
 
-//export ovgoPaths
-func ovgoPaths(strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpath_t) (text C.ovx_string_t) {
+//export ovgoCreatePathsFromStrings
+func ovgoCreatePathsFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpath_t) (text C.ovx_string_t) {
 	defer guardDictionary("create_paths_from_strings", &text)
 	s, err := stringsOf("Path", strings, n)
 	if err != nil {
@@ -119,8 +119,8 @@ func ovgoPaths(strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpath_t) (text
 	return outcome(shared.Load().Paths(s, pathsOf(out, n)))
 }
 
-//export ovgoPathsFromTokens
-func ovgoPathsFromTokens(
+//export ovgoCreatePathsFromTokens
+func ovgoCreatePathsFromTokens(
 	components *C.ovx_token_t, total C.size_t, counts *C.size_t, n C.size_t, out *C.ovx_primpath_t,
 ) (text C.ovx_string_t) {
 	defer guardDictionary("create_paths_from_tokens", &text)
@@ -128,8 +128,8 @@ func ovgoPathsFromTokens(
 	return outcome(shared.Load().PathsFromTokens(tokens(components, total), perPath, pathsOf(out, n)))
 }
 
-//export ovgoListFromPaths
-func ovgoListFromPaths(paths *C.ovx_primpath_t, n C.size_t, out *C.ovx_primpath_list_t) (text C.ovx_string_t) {
+//export ovgoCreatePathListFromPaths
+func ovgoCreatePathListFromPaths(paths *C.ovx_primpath_t, n C.size_t, out *C.ovx_primpath_list_t) (text C.ovx_string_t) {
 	defer guardDictionary("create_path_list_from_paths", &text)
 	list, err := shared.Load().NewList(pathsOf(paths, n))
 	if err == nil {
@@ -138,8 +138,8 @@ func ovgoListFromPaths(paths *C.ovx_primpath_t, n C.size_t, out *C.ovx_primpath_
 	return outcome(err)
 }
 
-//export ovgoListFromStrings
-func ovgoListFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpath_list_t) (text C.ovx_string_t) {
+//export ovgoCreatePathListFromStrings
+func ovgoCreatePathListFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpath_list_t) (text C.ovx_string_t) {
 	defer guardDictionary("create_path_list_from_strings", &text)
 	s, err := stringsOf("Path", strings, n)
 	if err != nil {
@@ -152,20 +152,20 @@ func ovgoListFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpat
 	return outcome(err)
 }
 
-//export ovgoListAdd
-func ovgoListAdd(list C.ovx_primpath_list_t) (text C.ovx_string_t) {
+//export ovgoAddPathListReference
+func ovgoAddPathListReference(list C.ovx_primpath_list_t) (text C.ovx_string_t) {
 	defer guardDictionary("add_path_list_reference", &text)
 	return outcome(shared.Load().AddRef(pathdict.ListHandle(list)))
 }
 
-//export ovgoListRelease
-func ovgoListRelease(list C.ovx_primpath_list_t) (text C.ovx_string_t) {
+//export ovgoReleasePathListReference
+func ovgoReleasePathListReference(list C.ovx_primpath_list_t) (text C.ovx_string_t) {
 	defer guardDictionary("release_path_list_reference", &text)
 	return outcome(shared.Load().ReleaseRef(pathdict.ListHandle(list)))
 }
 
-//export ovgoListCount
-func ovgoListCount(list C.ovx_primpath_list_t, out *C.size_t) (text C.ovx_string_t) {
+//export ovgoGetNumPathsFromPathList
+func ovgoGetNumPathsFromPathList(list C.ovx_primpath_list_t, out *C.size_t) (text C.ovx_string_t) {
 	defer guardDictionary("get_num_paths_from_path_list", &text)
 	l, err := shared.Load().List(pathdict.ListHandle(list))
 	if err == nil {
@@ -174,8 +174,8 @@ func ovgoListCount(list C.ovx_primpath_list_t, out *C.size_t) (text C.ovx_string
 	return outcome(err)
 }
 
-//export ovgoListPaths
-func ovgoListPaths(
+//export ovgoGetPathsFromPathList
+func ovgoGetPathsFromPathList(
 	list C.ovx_primpath_list_t, start, most C.size_t, out *C.ovx_primpath_t, outCount *C.size_t,
 ) (text C.ovx_string_t) {
 	defer guardDictionary("get_paths_from_path_list", &text)
@@ -193,8 +193,8 @@ func ovgoListPaths(
 	return outcome(nil)
 }
 
-//export ovgoTokenStrings
-func ovgoTokenStrings(handles *C.ovx_token_t, n C.size_t, out *C.ovx_string_t) (text C.ovx_string_t) {
+//export ovgoGetStringsFromTokens
+func ovgoGetStringsFromTokens(handles *C.ovx_token_t, n C.size_t, out *C.ovx_string_t) (text C.ovx_string_t) {
 	defer guardDictionary("get_strings_from_tokens", &text)
 	d := shared.Load()
 	asked := tokens(handles, n)
@@ -214,8 +214,8 @@ func ovgoTokenStrings(handles *C.ovx_token_t, n C.size_t, out *C.ovx_string_t) (
 	return outcome(nil)
 }
 
-//export ovgoPathTokens
-func ovgoPathTokens(
+//export ovgoGetTokensFromPaths
+func ovgoGetTokensFromPaths(
 	paths *C.ovx_primpath_t, n C.size_t, buffer *C.ovx_token_t, size C.size_t, outTokens **C.ovx_token_t, outCounts,
 	outProcessed *C.size_t,
 ) (text C.ovx_string_t) {

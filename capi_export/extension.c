@@ -106,8 +106,8 @@ static ovstage_enqueue_result_t map_attribute(ovstage_instance_t* instance, ovst
     ov_take(&own, desc, sizeof own);
     ov_input_name(&in, "desc.attribute", &own.attribute);
     if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
-      result = ovgoMap(instance->context, handle, &own, ordinal, element_sizes != NULL,
-                       element_count > 0 ? (size_t*)element_sizes : NULL, element_count, &given, out);
+      result = ovgoMapAttribute(instance->context, handle, &own, ordinal, element_sizes != NULL,
+                                element_count > 0 ? (size_t*)element_sizes : NULL, element_count, &given, out);
   }
   ov_inputs_close(&in);
   return ov_accept(instance->context, symbol, result);
@@ -144,7 +144,7 @@ static ovstage_enqueue_result_t unmap_attribute(ovstage_instance_t* instance, ov
   ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
   if (result.status != OVSTAGE_OK) return result;
   if ((result.status = check_commit(sync, commit)) == OVSTAGE_OK)
-    result = ovgoUnmap(instance->context, handle, commit == OVSTAGE_GO_COMMIT_ADOPT);
+    result = ovgoUnmapAttribute(instance->context, handle, commit == OVSTAGE_GO_COMMIT_ADOPT);
   return ov_accept(instance->context, symbol, result);
 }
 
@@ -380,7 +380,7 @@ static ovstage_api_status_t fetch_read(ovstage_instance_t* instance, ovstage_rea
   if (status != OVSTAGE_OK) return status;
   status = out == NULL        ? ov_null("out_group")
            : out_keep == NULL ? ov_null("out_keep")
-                              : ovgoFetchRead(instance->context, handle, out, (DLTensor**)out_keep);
+                              : ovgoFetchReadNext(instance->context, handle, out, (DLTensor**)out_keep);
   return ov_leave(instance->context, symbol, status);
 }
 
@@ -395,7 +395,7 @@ static ovstage_api_status_t fetch_map(ovstage_instance_t* instance, ovstage_map_
   if (status != OVSTAGE_OK) return status;
   status = out == NULL        ? ov_null("out_group")
            : out_keep == NULL ? ov_null("out_keep")
-                              : ovgoFetchMap(instance->context, handle, out, (DLTensor**)out_keep);
+                              : ovgoFetchMapNext(instance->context, handle, out, (DLTensor**)out_keep);
   return ov_leave(instance->context, symbol, status);
 }
 

@@ -65,8 +65,8 @@ func takeBack[T any](i *instance, lent map[uint64]T, id uint64) (thing T, had bo
 	return thing, had
 }
 
-//export ovgoOpenStage
-func ovgoOpenStage(c *C.ovstage_context_t) (status C.ovstage_api_status_t) {
+//export ovgoCreateInstance
+func ovgoCreateInstance(c *C.ovstage_context_t) (status C.ovstage_api_status_t) {
 	defer guardProcess("ovstage_create_instance", &status)
 	dict := openDictionary()
 	i := &instance{
@@ -121,11 +121,11 @@ func delist(place int) {
 	instances.Store(&table)
 }
 
-// ovgoCloseStage ends the engine half. The gate is closed: no call is inside and none will come. Descriptors and buffers
+// ovgoDestroyInstance ends the engine half. The gate is closed: no call is inside and none will come. Descriptors and buffers
 // that clients have retained stay.
 //
-//export ovgoCloseStage
-func ovgoCloseStage(c *C.ovstage_context_t) {
+//export ovgoDestroyInstance
+func ovgoDestroyInstance(c *C.ovstage_context_t) {
 	i := of(c)
 	defer delist(int(c.slot))
 	var ignored C.ovstage_api_status_t

@@ -42,8 +42,8 @@ func (i *instance) end(id stage.MapID) {
 	i.drop(session)
 }
 
-//export ovgoMap
-func ovgoMap(
+//export ovgoMapAttribute
+func ovgoMapAttribute(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, desc *C.ovstage_map_desc_t, ordinal C.ovstage_ordinal_t,
 	array C.bool, sizes *C.size_t, count C.size_t, options *C.ovstage_go_map_options_t, out *C.ovstage_map_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
@@ -78,8 +78,8 @@ func ovgoMap(
 	return enqueued(op, nil)
 }
 
-//export ovgoFetchMap
-func ovgoFetchMap(
+//export ovgoFetchMapNext
+func ovgoFetchMapNext(
 	c *C.ovstage_context_t, handle C.ovstage_map_handle_t, out *C.ovstage_map_group_t, keep **C.DLTensor,
 ) (status C.ovstage_api_status_t) {
 	i := of(c)
@@ -152,8 +152,8 @@ func ovgoUnmapGroup(
 	return enqueued(op, nil)
 }
 
-//export ovgoUnmap
-func ovgoUnmap(c *C.ovstage_context_t, handle C.ovstage_map_handle_t, adopt C.bool) (result C.ovstage_enqueue_result_t) {
+//export ovgoUnmapAttribute
+func ovgoUnmapAttribute(c *C.ovstage_context_t, handle C.ovstage_map_handle_t, adopt C.bool) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	defer i.guard("ovstage_unmap_attribute", &result.status)
 	op, err := i.stage.Unmap(stage.MapID(handle), bool(adopt))

@@ -222,7 +222,7 @@ ovstage_api_status_t ovstage_create_instance(const ovstage_instance_desc_t* desc
     return ov_fail(OVSTAGE_ERROR_OUT_OF_MEMORY, "ovstage_create_instance: out of memory for a stage");
   pthread_mutex_lock(&lock);
   context->hierarchy_model = (uint32_t)hierarchy_model;
-  status = ovgoOpenStage(context);
+  status = ovgoCreateInstance(context);
   if (status == OVSTAGE_OK && instances++ == 0) ov_gate_open(&ov_dictionary_gate);
   pthread_mutex_unlock(&lock);
   if (status != OVSTAGE_OK) {
@@ -241,7 +241,7 @@ ovstage_api_status_t ovstage_destroy_instance(ovstage_instance_t* instance) {
   ovstage_context_t* context = instance->context;
   if (!ov_gate_close(&context->gate))
     return ov_fail(OVSTAGE_ERROR_INVALID_HANDLE, "ovstage_destroy_instance called after the stage was destroyed");
-  ovgoCloseStage(context);
+  ovgoDestroyInstance(context);
   if (context->guarding) ov_memory_guard(0);
   ov_log(OVSTAGE_LOG_VERBOSE, "stage \"%s\" destroyed", context->name);
   pthread_mutex_lock(&lock);

@@ -134,8 +134,8 @@ func ovgoRefreshQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (r
 	return enqueued(i.stage.RefreshQuery(stage.QueryID(query)))
 }
 
-//export ovgoQueryPaths
-func ovgoQueryPaths(
+//export ovgoQueryFromPathList
+func ovgoQueryFromPathList(
 	c *C.ovstage_context_t, list C.ovx_primpath_list_t, out *C.ovstage_query_handle_t,
 ) (status C.ovstage_api_status_t) {
 	i := of(c)
@@ -175,8 +175,8 @@ func ovgoReleaseQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (r
 	return enqueued(i.stage.ReleaseQuery(stage.QueryID(query)))
 }
 
-//export ovgoQueryResult
-func ovgoQueryResult(
+//export ovgoFetchQueryResult
+func ovgoFetchQueryResult(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, out *C.ovstage_query_result_t,
 ) (status C.ovstage_api_status_t) {
 	i := of(c)
@@ -223,8 +223,8 @@ func ovgoAdvanceWriteFloor(c *C.ovstage_context_t, desc *C.ovstage_write_floor_d
 	return enqueued(i.stage.AdvanceFloor(uint64(desc.ordinal), stage.Scope(desc.scope), names))
 }
 
-//export ovgoOldestPreserved
-func ovgoOldestPreserved(c *C.ovstage_context_t, out *C.ovstage_ordinal_query_handle_t) (result C.ovstage_enqueue_result_t) {
+//export ovgoGetOldestPreservedOrdinal
+func ovgoGetOldestPreservedOrdinal(c *C.ovstage_context_t, out *C.ovstage_ordinal_query_handle_t) (result C.ovstage_enqueue_result_t) {
 	i := of(c)
 	defer i.guard("ovstage_get_oldest_preserved_ordinal", &result.status)
 	id, op, err := i.stage.OldestPreserved()
@@ -232,8 +232,8 @@ func ovgoOldestPreserved(c *C.ovstage_context_t, out *C.ovstage_ordinal_query_ha
 	return enqueued(op, err)
 }
 
-//export ovgoAttributeFloor
-func ovgoAttributeFloor(
+//export ovgoGetAttributeWriteFloor
+func ovgoGetAttributeWriteFloor(
 	c *C.ovstage_context_t, attribute *C.ovx_string_or_token_t, out *C.ovstage_ordinal_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	i := of(c)

@@ -27,8 +27,8 @@ func (i *instance) release(g heldGroup) {
 	_ = i.dict.ReleaseRef(g.list) // the reference was the group's own, so it is there
 }
 
-//export ovgoRead
-func ovgoRead(
+//export ovgoReadAttributes
+func ovgoReadAttributes(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, attrs *C.ovx_token_t, count C.size_t,
 	span *C.ovstage_ordinal_range_t, out *C.ovstage_read_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
@@ -66,8 +66,8 @@ func ovgoReadMissing(
 	return C.size_t(len(m.Reason))
 }
 
-//export ovgoFetchRead
-func ovgoFetchRead(
+//export ovgoFetchReadNext
+func ovgoFetchReadNext(
 	c *C.ovstage_context_t, read C.ovstage_read_handle_t, out *C.ovstage_read_group_t, keep **C.DLTensor,
 ) (status C.ovstage_api_status_t) {
 	i := of(c)

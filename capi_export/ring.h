@@ -3,7 +3,9 @@
  *
  * A call comes in through a slot (vtable.c, dictionary.c) or a flat function (process.c, absent.c, extension.c). The C
  * side refuses what needs no engine to be refused - a forked child, a destroyed or broken stage, a NULL - and answers
- * what needs none to be answered. The rest goes on to the Go function of the same name with an ovgo prefix.
+ * what needs none to be answered. The rest goes on to the Go function of the same name with an ovgo prefix:
+ * query_from_path_list calls ovgoQueryFromPathList. Slots that differ only in their arguments share the function of
+ * one of them; tests/lint/check_lists.py has the exceptions.
  *
  * Ownership   A context lives while it is referenced: by its creator until ovstage_destroy_instance, by whoever
  *             retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the

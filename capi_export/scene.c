@@ -57,8 +57,8 @@ S ovstage_fetch_hierarchy_result(ovstage_instance_t* instance, ovstage_hierarchy
   if (out_result != NULL) memset(out_result, 0, sizeof *out_result);
   S status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
-  status =
-      out_result == NULL ? ov_null("out_result") : ovgoFetchHierarchy(instance->context, hierarchy_handle, out_result);
+  status = out_result == NULL ? ov_null("out_result")
+                              : ovgoFetchHierarchyResult(instance->context, hierarchy_handle, out_result);
   return ov_leave(instance->context, symbol, status);
 }
 
@@ -129,8 +129,9 @@ S ovstage_instancing_get_instance_roots(ovstage_instance_t* instance, ovx_primpa
   if (out_instance_roots != NULL) *out_instance_roots = OVX_INVALID_PRIMPATH_LIST;
   S status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
-  status = out_instance_roots == NULL ? ov_null("out_instance_roots")
-                                      : ovgoInstanceRoots(instance->context, prototype_root, out_instance_roots);
+  status = out_instance_roots == NULL
+               ? ov_null("out_instance_roots")
+               : ovgoInstancingGetInstanceRoots(instance->context, prototype_root, out_instance_roots);
   return ov_leave(instance->context, symbol, status);
 }
 
@@ -140,8 +141,9 @@ S ovstage_instancing_get_prototype_root(ovstage_instance_t* instance, ovx_primpa
   if (out_prototype_root != NULL) *out_prototype_root = OVX_INVALID_PRIMPATH;
   S status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
-  status = out_prototype_root == NULL ? ov_null("out_prototype_root")
-                                      : ovgoPrototypeRoot(instance->context, instance_root, out_prototype_root);
+  status = out_prototype_root == NULL
+               ? ov_null("out_prototype_root")
+               : ovgoInstancingGetPrototypeRoot(instance->context, instance_root, out_prototype_root);
   return ov_leave(instance->context, symbol, status);
 }
 
@@ -151,6 +153,6 @@ S ovstage_instancing_get_prototype_roots(ovstage_instance_t* instance, ovx_primp
   S status = ov_enter_instance(instance, symbol);
   if (status != OVSTAGE_OK) return status;
   status = out_prototype_roots == NULL ? ov_null("out_prototype_roots")
-                                       : ovgoPrototypeRoots(instance->context, out_prototype_roots);
+                                       : ovgoInstancingGetPrototypeRoots(instance->context, out_prototype_roots);
   return ov_leave(instance->context, symbol, status);
 }

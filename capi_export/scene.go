@@ -42,8 +42,8 @@ func ovgoGetHierarchy(
 	return enqueued(op, err)
 }
 
-//export ovgoFetchHierarchy
-func ovgoFetchHierarchy(
+//export ovgoFetchHierarchyResult
+func ovgoFetchHierarchyResult(
 	c *C.ovstage_context_t, handle C.ovstage_hierarchy_handle_t, out *C.ovstage_hierarchy_result_t,
 ) (status C.ovstage_api_status_t) {
 	i := of(c)
@@ -132,8 +132,8 @@ func ovgoComputeHierarchy(c *C.ovstage_context_t, model C.uint32_t, from, to C.o
 	return enqueued(i.scene.Compute(scene.Model(model), uint64(from), uint64(to)))
 }
 
-//export ovgoPrototypeRoots
-func ovgoPrototypeRoots(c *C.ovstage_context_t, out *C.ovx_primpath_list_t) (status C.ovstage_api_status_t) {
+//export ovgoInstancingGetPrototypeRoots
+func ovgoInstancingGetPrototypeRoots(c *C.ovstage_context_t, out *C.ovx_primpath_list_t) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_instancing_get_prototype_roots", &status)
 	list, err := i.scene.Prototypes()
@@ -141,8 +141,8 @@ func ovgoPrototypeRoots(c *C.ovstage_context_t, out *C.ovx_primpath_list_t) (sta
 	return fail(err)
 }
 
-//export ovgoPrototypeRoot
-func ovgoPrototypeRoot(c *C.ovstage_context_t, instance C.ovx_primpath_t, out *C.ovx_primpath_t) (status C.ovstage_api_status_t) {
+//export ovgoInstancingGetPrototypeRoot
+func ovgoInstancingGetPrototypeRoot(c *C.ovstage_context_t, instance C.ovx_primpath_t, out *C.ovx_primpath_t) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_instancing_get_prototype_root", &status)
 	prototype, err := i.scene.PrototypeOf(pathdict.Path(instance))
@@ -150,8 +150,8 @@ func ovgoPrototypeRoot(c *C.ovstage_context_t, instance C.ovx_primpath_t, out *C
 	return fail(err)
 }
 
-//export ovgoInstanceRoots
-func ovgoInstanceRoots(c *C.ovstage_context_t, prototype C.ovx_primpath_t, out *C.ovx_primpath_list_t) (status C.ovstage_api_status_t) {
+//export ovgoInstancingGetInstanceRoots
+func ovgoInstancingGetInstanceRoots(c *C.ovstage_context_t, prototype C.ovx_primpath_t, out *C.ovx_primpath_list_t) (status C.ovstage_api_status_t) {
 	i := of(c)
 	defer i.guard("ovstage_instancing_get_instance_roots", &status)
 	list, err := i.scene.Instances(pathdict.Path(prototype))

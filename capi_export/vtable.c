@@ -68,7 +68,7 @@ static E get_oldest_preserved_ordinal(C c, ovstage_ordinal_query_handle_t* out) 
   if (out == NULL)
     result.status = ov_null("out_handle");
   else
-    result = ovgoOldestPreserved(c, out);
+    result = ovgoGetOldestPreservedOrdinal(c, out);
   return ov_accept(c, symbol, result);
 }
 
@@ -83,7 +83,7 @@ static E get_attribute_write_floor(C c, ovx_string_or_token_t attribute, ovstage
   if (out == NULL)
     result.status = ov_null("out_handle");
   else if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
-    result = ovgoAttributeFloor(c, &attribute, out);
+    result = ovgoGetAttributeWriteFloor(c, &attribute, out);
   ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
 }
@@ -141,7 +141,7 @@ static S query_from_path_list(C c, ovx_primpath_list_t list, ovstage_query_handl
   if (out != NULL) *out = OVSTAGE_INVALID_QUERY_HANDLE;
   S status = ov_enter(c, symbol);
   if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_handle") : ovgoQueryPaths(c, list, out));
+  return ov_leave(c, symbol, out == NULL ? ov_null("out_handle") : ovgoQueryFromPathList(c, list, out));
 }
 
 static S fetch_query_result(C c, ovstage_query_handle_t handle, ovstage_timeout_ns_t timeout,
@@ -151,7 +151,7 @@ static S fetch_query_result(C c, ovstage_query_handle_t handle, ovstage_timeout_
   if (out != NULL) memset(out, 0, sizeof *out);
   S status = ov_enter(c, symbol);
   if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_result") : ovgoQueryResult(c, handle, out));
+  return ov_leave(c, symbol, out == NULL ? ov_null("out_result") : ovgoFetchQueryResult(c, handle, out));
 }
 
 static S release_query_result(C c, const ovstage_query_result_t* query_result) {
@@ -192,7 +192,7 @@ static E read_attributes(C c, ovstage_query_handle_t handle, const ovx_token_t* 
   } else {
     ovx_token_t* tokens = ov_input(&in, "attrs", attrs, attr_count, sizeof *attrs);
     if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
-      result = ovgoRead(c, handle, tokens, attr_count, &range, out);
+      result = ovgoReadAttributes(c, handle, tokens, attr_count, &range, out);
   }
   ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
@@ -204,7 +204,7 @@ static S fetch_read_next(C c, ovstage_read_handle_t handle, ovstage_timeout_ns_t
   if (out != NULL) memset(out, 0, sizeof *out);
   S status = ov_enter(c, symbol);
   if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchRead(c, handle, out, NULL));
+  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchReadNext(c, handle, out, NULL));
 }
 
 static S release_group(C c, const ovstage_read_group_t* group) {
@@ -240,7 +240,7 @@ E ov_write_batch(C c, const char* symbol, const ovstage_go_batch_t* batch, const
       result.status = ov_too_many("write_count", batch->write_count);
     else if ((result.status = ov_managed_check(&managed)) == OVSTAGE_OK &&
              (result.status = ov_input_payloads(&in, &own, 1, type_names)) == OVSTAGE_OK)
-      result = ovgoWrite(c, &own, &managed, ordinal, mode, many);
+      result = ovgoWriteAttributes(c, &own, &managed, ordinal, mode, many);
     result = ov_accept(c, symbol, result);
   }
   ov_managed_give_back(&managed);
@@ -278,7 +278,8 @@ static E delete_attributes(C c, ovstage_query_handle_t handle, const ovx_string_
     result.status = ov_too_many("attribute_count", count);
   } else {
     ovx_string_or_token_t* names = ov_input_names(&in, "attributes", attributes, count);
-    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK) result = ovgoDelete(c, handle, names, count, ordinal);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      result = ovgoDeleteAttributes(c, handle, names, count, ordinal);
   }
   ov_inputs_close(&in);
   return ov_accept(c, symbol, result);
@@ -300,7 +301,7 @@ static S fetch_map_next(C c, ovstage_map_handle_t handle, ovstage_timeout_ns_t t
   if (out != NULL) memset(out, 0, sizeof *out);
   S status = ov_enter(c, symbol);
   if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchMap(c, handle, out, NULL));
+  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchMapNext(c, handle, out, NULL));
 }
 
 static E unmap_group(C c, ovstage_map_handle_t handle, const ovstage_map_group_t* group, ovstage_cuda_sync_t sync) {

@@ -40,8 +40,8 @@ func (b *batch) end(i *instance, kept bool) {
 	b.giveBack()
 }
 
-//export ovgoWrite
-func ovgoWrite(
+//export ovgoWriteAttributes
+func ovgoWriteAttributes(
 	c *C.ovstage_context_t, given *C.ov_batch, managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t, mode C.ovstage_prim_mode_t,
 	many C.bool,
 ) (result C.ovstage_enqueue_result_t) {
@@ -206,8 +206,8 @@ func (b *batch) collect(argument string, k int, t *C.DLTensor) *stage.Error {
 	return nil
 }
 
-//export ovgoDelete
-func ovgoDelete(
+//export ovgoDeleteAttributes
+func ovgoDeleteAttributes(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, attributes *C.ovx_string_or_token_t, count C.size_t,
 	ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
