@@ -356,7 +356,7 @@ lint_c() {
   CGO_CFLAGS='-O2 -g -Werror=implicit-function-declaration' go build ./gocore/... ./capi_export/... || status=1
   headers=$("$venv_python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   for source in python/native/*.c; do
-    $CC "${warnings[@]}" -DPy_LIMITED_API=0x030B0000 -Icapi_export/include -isystem "$headers" "$source" || status=1
+    $CC "${warnings[@]}" -DPy_LIMITED_API=0x030B0000 -Icapi_export/include -Ibuild/native -isystem "$headers" "$source" || status=1
   done
   return $status
 }

@@ -13,6 +13,7 @@ An older Python than the package needs must be able to read this file, so that i
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import platform
@@ -142,11 +143,13 @@ def build_library(root: Path, out: Path, go: str, env: Mapping[str, str]) -> Non
 
 
 def build_extension(root: Path, out: Path, cc: Compiler, env: Mapping[str, str], include: str) -> None:
+    docs = out / "docs_generated.h"
+    install(docs_header((root / "python/ovstage/_native.pyi").read_text()).encode(), docs)
     sources = files(root / "python/native")
     argv = [
         *cc.argv,
         *("-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-Wall", "-Werror=implicit-function-declaration"),
-        *(f"-DPy_LIMITED_API={LIMITED_API}", f"-I{include}", "-Icapi_export/include"),
+        *(f"-DPy_LIMITED_API={LIMITED_API}", f"-I{include}", "-Icapi_export/include", f"-I{out}"),
         *(["-idirafter", "/usr/include"] if cc.is_zig else []),  # Debian's pyconfig.h includes a file from there
         *(str(path.relative_to(root)) for path in sources if path.suffix == ".c"),
         "-Wl,-z,now",
@@ -155,7 +158,7 @@ def build_extension(root: Path, out: Path, cc: Compiler, env: Mapping[str, str],
         *("-s", "-o", f"{out}/{EXTENSION}"),
     ]
     shared = [root / "capi_export/log_rules.h", *files(root / "capi_export/include")]
-    make(out / EXTENSION, argv, [*sources, *shared], root, env)
+    make(out / EXTENSION, argv, [*sources, *shared, docs], root, env)
 
 
 def files(folder: Path) -> list[Path]:
@@ -177,6 +180,60 @@ def make(target: Path, argv: Sequence[str], sources: Sequence[Path], root: Path,
     if code := subprocess.run(argv, cwd=root, env=env).returncode:
         stop(f"`{argv[0]}` failed with status {code}: mend what its messages above name, then build again")
     recipe.write_text(wanted)
+
+
+# --- what the extension says of itself ---------------------------------------------------------------------------
+
+
+def docs_header(stub: str) -> str:
+    """The docstrings of the extension for its C files, out of the stub, which is their one home.
+
+    `Stage.write_attribute` is DOC_Stage_write_attribute there, and begins with its signature, as inspect reads it.
+    """
+    tree = ast.parse(stub)
+    texts = {"module": ast.get_docstring(tree) or ""}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            texts[node.name] = documented(node.name, node, node)
+        elif isinstance(node, ast.ClassDef):
+            methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+            texts[node.name] = documented(node.name, node, methods.get("__init__"))
+            for name, method in methods.items():
+                is_property = bool(method.decorator_list)
+                texts[f"{node.name}_{name}"] = documented(name, method, None if is_property else method)
+    macros = [f"#define DOC_{name} {quoted(text)}" for name, text in texts.items()]
+    return "\n".join(["/* Made from python/ovstage/_native.pyi by hatch_build.py. */", *macros, ""])
+
+
+def documented(name: str, node: ast.ClassDef | ast.FunctionDef, call: ast.FunctionDef | None) -> str:
+    """The docstring of a node, after the signature by which it is called."""
+    text = ast.get_docstring(node) or ""
+    if call is None:
+        return text
+    given = parameters(call.args)
+    if isinstance(node, ast.ClassDef):
+        given = given.removeprefix("$self").removeprefix(", ")
+    return f"{name}({given})\n--\n\n{text}"
+
+
+def parameters(given: ast.arguments) -> str:
+    """Parameters as a text signature has them: without types, `$self` for self, and constants as numbers."""
+    without = ast.parse(ast.unparse(given).join(("def f(", "): ...")))
+    for node in ast.walk(without):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    text = ast.unparse(next(node.args for node in ast.walk(without) if isinstance(node, ast.FunctionDef)))
+    return re.sub(r"^self\b", "$self", text.replace("TIMEOUT_INFINITE", str(2**64 - 1)))
+
+
+def quoted(text: str) -> str:
+    """A C string literal. What is no ASCII goes in as the bytes of UTF-8, in octal, which ends after three digits."""
+    escapes = {ord('"'): '\\"', ord("\\"): "\\\\", ord("\n"): "\\n"}
+    return (
+        '"'
+        + "".join(escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in text.encode())
+        + '"'
+    )
 
 
 # --- the folder for C programs -----------------------------------------------------------------------------------

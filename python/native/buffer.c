@@ -257,22 +257,17 @@ static PyObject* buffer_lanes(PyObject* self, void* unused) {
 }
 
 static PyGetSetDef buffer_getset[] = {
-    {"address", buffer_address, NULL, "Address of the first element.", NULL},
-    {"readonly", buffer_readonly, NULL, "True where no writable view is given out.", NULL},
-    {"format", buffer_format, NULL, "The struct code of an element.", NULL},
-    {"extension", buffer_extension, NULL,
-     "Name of the element type where `format` only stands in for it (bfloat16, float8_*), else None.", NULL},
-    {"lanes", buffer_lanes, NULL, "How many elements make a row.", NULL},
+    {"address", buffer_address, NULL, DOC_Buffer_address, NULL},
+    {"readonly", buffer_readonly, NULL, DOC_Buffer_readonly, NULL},
+    {"format", buffer_format, NULL, DOC_Buffer_format, NULL},
+    {"extension", buffer_extension, NULL, DOC_Buffer_extension, NULL},
+    {"lanes", buffer_lanes, NULL, DOC_Buffer_lanes, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot buffer_slots[] = {
-    {Py_tp_doc, "Bytes of a column through the buffer protocol. A read-only one never gives a writable view."},
-    {Py_tp_dealloc, buffer_dealloc},
-    {Py_tp_getset, buffer_getset},
-    {Py_sq_length, buffer_length},
-    {Py_bf_getbuffer, buffer_get},
-    {0, NULL},
+    {Py_tp_doc, DOC_Buffer},       {Py_tp_dealloc, buffer_dealloc}, {Py_tp_getset, buffer_getset},
+    {Py_sq_length, buffer_length}, {Py_bf_getbuffer, buffer_get},   {0, NULL},
 };
 
 PyType_Spec buffer_spec = {

@@ -13,13 +13,13 @@
 
 static const char legacy_name[] = "dltensor", versioned_name[] = "dltensor_versioned";
 
-const DLTensor* import_tensor(const import* self) {
+const DLTensor* import_tensor(const imported* self) {
   return self->versioned ? &self->versioned->dl_tensor : &self->legacy->dl_tensor;
 }
 
-void import_close(import* self) {
+void import_close(imported* self) {
   if (!self->legacy && !self->versioned) return;
-import taken = * self;
+  imported taken = *self;
   self->legacy = NULL;
   self->versioned = NULL;
   PyObject *type, *value, *traceback;
@@ -147,14 +147,14 @@ static bool check_tensor(const DLTensor* t, long stated, const char* where) {
   return false;
 }
 
-bool import_open(import* out, PyObject* object, PyObject* stream, const char* where) {
+bool import_open(imported* out, PyObject* object, PyObject* stream, const char* where) {
   memset(out, 0, sizeof *out);
   if (!check_unmasked(object, where)) return false;
   long stated = stated_device(object);
   PyObject* capsule = stated == DEVICE_FAILED ? NULL : capsule_of(object, stream, stated, where);
   if (!capsule) return false;
 
-import found = {0 };
+  imported found = {0};
   if (PyCapsule_IsValid(capsule, versioned_name)) {
     found.versioned = PyCapsule_GetPointer(capsule, versioned_name);
   } else if (PyCapsule_IsValid(capsule, legacy_name)) {
@@ -191,7 +191,7 @@ import found = {0 };
 /* ---- For Python -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyObject_HEAD import tensor;
+  PyObject_HEAD imported tensor;
 } Imported;
 
 static void imported_dealloc(PyObject* self) {
@@ -200,7 +200,7 @@ static void imported_dealloc(PyObject* self) {
 }
 
 static PyType_Slot imported_slots[] = {
-    {Py_tp_doc, "Owner of a consumed capsule: calls the producer's deleter once, when it dies."},
+    {Py_tp_doc, DOC_ImportedTensor},
     {Py_tp_dealloc, imported_dealloc},
     {0, NULL},
 };
@@ -228,7 +228,7 @@ PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nar
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
 
-import taken;
+  imported taken;
   if (!import_open(&taken, slots[0], slots[1], "obj")) return NULL;
   Imported* owner = (Imported*)new_object(native.imported);
   if (!owner) {

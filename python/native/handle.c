@@ -255,31 +255,24 @@ static PyObject* handle_is_open(PyObject* self, void* unused) {
 }
 
 static PyMethodDef handle_methods[] = {
-    {"wait", FAST_KEYWORDS(handle_wait),
-     "wait($self, timeout=18446744073709551615)\n--\n\n"
-     "Wait until the handle is open, and raise OvstageError when that failed. Waiting first is optional."},
+    {"wait", FAST_KEYWORDS(handle_wait), DOC_Handle_wait},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef handle_getset[] = {
-    {"handle", handle_handle, NULL, "The stage's number for it; 0 if it was refused.", NULL},
-    {"op", handle_op, NULL, "The Operation that opens it; None where it was open at once.", NULL},
-    {"_stage", handle_stage, NULL, "The stage it belongs to.", NULL},
-    {"_open", handle_is_open, NULL, "Whether its end has not been claimed.", NULL},
+    {"handle", handle_handle, NULL, DOC_Handle_handle, NULL},
+    {"op", handle_op, NULL, DOC_Handle_op, NULL},
+    {"_stage", handle_stage, NULL, DOC_Handle__stage, NULL},
+    {"_open", handle_is_open, NULL, DOC_Handle__open, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot handle_slots[] = {
-    {Py_tp_doc, "Handle(stage, handle, op)\n--\n\nA numbered native object, and the operation that opens it."},
-    {Py_tp_init, handle_init},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, handle_dealloc},
-    {Py_tp_finalize, handle_finalize},
-    {Py_tp_traverse, handle_traverse},
-    {Py_tp_methods, handle_methods},
-    {Py_tp_getset, handle_getset},
-    {Py_nb_int, handle_int},
-    {0, NULL},
+    {Py_tp_doc, DOC_Handle},           {Py_tp_init, handle_init},
+    {Py_tp_new, PyType_GenericNew},    {Py_tp_dealloc, handle_dealloc},
+    {Py_tp_finalize, handle_finalize}, {Py_tp_traverse, handle_traverse},
+    {Py_tp_methods, handle_methods},   {Py_tp_getset, handle_getset},
+    {Py_nb_int, handle_int},           {0, NULL},
 };
 
 PyType_Spec handle_spec = {

@@ -499,34 +499,25 @@ static void managed_dealloc(PyObject* object) {
 /* ---- The type ---------------------------------------------------------------------------------------------------- */
 
 static PyMethodDef managed_methods[] = {
-    {"__dlpack__", FAST_KEYWORDS(managed_dlpack),
-     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule: versioned (1.3) for consumers that ask for major version 1 or more, else of the old form, "
-     "which "
-     "has no read-only flag. copy=True gives the consumer bytes of its own."},
-    {"__dlpack_device__", managed_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self)\n--\n\nThe pair (device type, device id)."},
-    {"numpy", managed_numpy, METH_NOARGS, "numpy($self)\n--\n\nThe tensor as numpy.from_dlpack(self) sees it."},
+    {"__dlpack__", FAST_KEYWORDS(managed_dlpack), DOC_ManagedDLTensor___dlpack__},
+    {"__dlpack_device__", managed_dlpack_device, METH_NOARGS, DOC_ManagedDLTensor___dlpack_device__},
+    {"numpy", managed_numpy, METH_NOARGS, DOC_ManagedDLTensor_numpy},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef managed_getset[] = {
-    {"shape", managed_shape, NULL, "The raw extents; lanes are not an axis here.", NULL},
-    {"ndim", managed_ndim, NULL, "The number of axes, lanes not counted.", NULL},
-    {"dtype", managed_dtype, NULL, "The DLDataType of an element.", NULL},
-    {"data", managed_data, NULL, "Address of the data, or None.", NULL},
-    {"device", managed_device, NULL, "The DLDevice that the data is on.", NULL},
-    {"raw_dltensor", managed_raw, NULL, "The DLTensor.", NULL},
-    {"readonly", managed_readonly, NULL, "True where consumers are told not to write.", NULL},
+    {"shape", managed_shape, NULL, DOC_ManagedDLTensor_shape, NULL},
+    {"ndim", managed_ndim, NULL, DOC_ManagedDLTensor_ndim, NULL},
+    {"dtype", managed_dtype, NULL, DOC_ManagedDLTensor_dtype, NULL},
+    {"data", managed_data, NULL, DOC_ManagedDLTensor_data, NULL},
+    {"device", managed_device, NULL, DOC_ManagedDLTensor_device, NULL},
+    {"raw_dltensor", managed_raw, NULL, DOC_ManagedDLTensor_raw_dltensor, NULL},
+    {"readonly", managed_readonly, NULL, DOC_ManagedDLTensor_readonly, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot managed_slots[] = {
-    {Py_tp_doc,
-     "ManagedDLTensor(dl_tensor, manager_ctx, deleter_callback=None, readonly=True)\n--\n\n"
-     "A tensor that DLPack consumers can take: numpy.from_dlpack(tensor), and likewise in Warp, PyTorch, JAX, CuPy.\n\n"
-     "manager_ctx is kept alive until the consumer is done; deleter_callback(manager_ctx) then runs, once per "
-     "capsule."},
+    {Py_tp_doc, DOC_ManagedDLTensor},
     {Py_tp_init, managed_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, managed_dealloc},

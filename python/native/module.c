@@ -89,26 +89,16 @@ static PyObject* mark_forked(PyObject* module, PyObject* unused) {
 }
 
 static PyMethodDef functions[] = {
-    {"library_version", library_version, METH_NOARGS,
-     "library_version()\n--\n\nThe interface level of the library: (major, minor, patch)."},
-    {"process_counters", process_counters, METH_NOARGS,
-     "process_counters()\n--\n\nWhat is alive in the process and what was done, by name."},
-    {"trim_memory", trim_memory, METH_NOARGS, "trim_memory()\n--\n\nGive pooled buffers back to the operating system."},
-    {"initialize", FAST_KEYWORDS(initialize),
-     "initialize(hierarchy_model=None)\n--\n\nTake a reference on the process state, and configure it."},
-    {"shutdown", shutdown_process, METH_NOARGS, "shutdown()\n--\n\nGive such a reference back."},
-    {"set_log_callback", FAST_KEYWORDS(set_log_callback),
-     "set_log_callback(callback, severity=0, channel_filter=None)\n--\n\n"
-     "Deliver messages to callback(severity, timestamp, message), on the library's own thread; None ends it."},
-    {"flush_log", FAST_KEYWORDS(flush_log),
-     "flush_log(timeout=18446744073709551615)\n--\n\nWait until earlier messages are delivered; False on timeout."},
-    {"consume_dlpack", FAST_KEYWORDS(consume_dlpack),
-     "consume_dlpack(obj, stream=None)\n--\n\n"
-     "Take over what obj.__dlpack__ gives: ((data, device type, device id, code, bits, lanes, shape, strides or None, "
-     "byte "
-     "offset, flags), owner)."},
-    {"_end_log", end_log, METH_NOARGS, "_end_log()\n--\n\nDrop the log callback at exit."},
-    {"_mark_forked", mark_forked, METH_NOARGS, "_mark_forked()\n--\n\nTells the module that this is a forked child."},
+    {"library_version", library_version, METH_NOARGS, DOC_library_version},
+    {"process_counters", process_counters, METH_NOARGS, DOC_process_counters},
+    {"trim_memory", trim_memory, METH_NOARGS, DOC_trim_memory},
+    {"initialize", FAST_KEYWORDS(initialize), DOC_initialize},
+    {"shutdown", shutdown_process, METH_NOARGS, DOC_shutdown},
+    {"set_log_callback", FAST_KEYWORDS(set_log_callback), DOC_set_log_callback},
+    {"flush_log", FAST_KEYWORDS(flush_log), DOC_flush_log},
+    {"consume_dlpack", FAST_KEYWORDS(consume_dlpack), DOC_consume_dlpack},
+    {"_end_log", end_log, METH_NOARGS, DOC__end_log},
+    {"_mark_forked", mark_forked, METH_NOARGS, DOC__mark_forked},
     {NULL, NULL, 0, NULL},
 };
 
@@ -206,7 +196,7 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "ovstage._native", .m_doc = "The compiled part of ovstage.",
+    PyModuleDef_HEAD_INIT, .m_name = "ovstage._native", .m_doc = DOC_module,
     .m_size = 0,           .m_methods = functions,      .m_slots = slots,
 };
 

@@ -49,6 +49,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "docs_generated.h" /* DOC_<class>_<method>: the docstrings, made from ovstage/_native.pyi */
 #include "library.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "foreign byte order is told apart by this");
@@ -546,16 +547,16 @@ PyObject* arrow_array(PyObject* group, PyObject* unused);
 typedef struct {
   DLManagedTensor* legacy;
   DLManagedTensorVersioned* versioned;
-} import;
+} imported;
 
 extern PyType_Spec imported_spec;
 
 enum { MOST_AXES = 64 }; /* what NumPy and the buffer protocol go up to; more is no tensor but garbage */
 
 /* Ask `object` for its tensor and take it over. `where` names the argument in messages. */
-bool import_open(import* out, PyObject* object, PyObject* stream, const char* where);
-void import_close(import* self); /* calls the deleter, once; keeps a pending exception */
-const DLTensor* import_tensor(const import* self);
+bool import_open(imported* out, PyObject* object, PyObject* stream, const char* where);
+void import_close(imported* self); /* calls the deleter, once; keeps a pending exception */
+const DLTensor* import_tensor(const imported* self);
 PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
 /* What an object says of its device: a DLDeviceType, DEVICE_UNKNOWN if it says nothing, DEVICE_FAILED with an exception
@@ -574,8 +575,8 @@ typedef struct {
   const void* data; /* uint32_t or uint64_t, as asked */
   size_t count;
   void* copy;
-  Py_buffer view; /* view.obj == NULL: none */
-import tensor;  /* all zero: none */
+  Py_buffer view;  /* view.obj == NULL: none */
+  imported tensor; /* all zero: none */
 } words;
 
 /* A list of tokens, or of names, of which the stage makes tokens. `method` is what was called, `trials` is as
@@ -624,7 +625,7 @@ enum { INLINE_AXES = 4 };
 
 typedef struct {
   Py_buffer view;  /* view.obj == NULL: none */
-import tensor;   /* all zero: none */
+  imported tensor; /* all zero: none */
   PyObject* owner; /* of the memory that a DLTensor describes; NULL: none known */
   int64_t* axes;   /* strides of a view, or shape and strides of a DLTensor */
   int64_t inline_axes[2 * INLINE_AXES];

@@ -450,40 +450,25 @@ static PyObject* operation_repr(PyObject* object) {
 }
 
 static PyMethodDef operation_methods[] = {
-    {"wait", FAST_KEYWORDS(operation_wait),
-     "wait($self, timeout=18446744073709551615)\n--\n\n"
-     "Wait until the operation is done, at most `timeout` nanoseconds, and raise OvstageError if it failed or was "
-     "refused.\n\n"
-     "A timeout raises OvstageError(TIMEOUT) and consumes nothing: wait again. After a wait that ended, another one "
-     "raises "
-     "INVALID_HANDLE; a refused operation raises its reason every time."},
-    {"done", operation_done, METH_NOARGS, "done($self)\n--\n\nTrue if wait() would not wait. Consumes nothing."},
-    {"error_message", operation_error_message, METH_NOARGS,
-     "error_message($self)\n--\n\nWhy the operation was refused or failed; empty if it was not."},
+    {"wait", FAST_KEYWORDS(operation_wait), DOC_Operation_wait},
+    {"done", operation_done, METH_NOARGS, DOC_Operation_done},
+    {"error_message", operation_error_message, METH_NOARGS, DOC_Operation_error_message},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef operation_getset[] = {
-    {"status", operation_status, NULL, "Answer of the enqueue: 0, or the ErrorCode of the refusal.", NULL},
-    {"op_id", operation_op_id, NULL, "The stage's number for the operation; 0 if it was refused.", NULL},
-    {"ok", operation_ok, NULL, "True if the enqueue was accepted.", NULL},
+    {"status", operation_status, NULL, DOC_Operation_status, NULL},
+    {"op_id", operation_op_id, NULL, DOC_Operation_op_id, NULL},
+    {"ok", operation_ok, NULL, DOC_Operation_ok, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot operation_slots[] = {
-    {Py_tp_doc,
-     "Operation(stage, status, op_id, keepalive=None)\n--\n\n"
-     "One enqueued call: accepted (status 0), or refused with the reason in error_message().\n\n"
-     "`await operation` does what wait() does, without holding up the event loop."},
-    {Py_tp_init, operation_init},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, operation_dealloc},
-    {Py_tp_traverse, operation_traverse},
-    {Py_tp_repr, operation_repr},
-    {Py_am_await, operation_await},
-    {Py_tp_methods, operation_methods},
-    {Py_tp_getset, operation_getset},
-    {0, NULL},
+    {Py_tp_doc, DOC_Operation},           {Py_tp_init, operation_init},
+    {Py_tp_new, PyType_GenericNew},       {Py_tp_dealloc, operation_dealloc},
+    {Py_tp_traverse, operation_traverse}, {Py_tp_repr, operation_repr},
+    {Py_am_await, operation_await},       {Py_tp_methods, operation_methods},
+    {Py_tp_getset, operation_getset},     {0, NULL},
 };
 
 PyType_Spec operation_spec = {

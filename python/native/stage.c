@@ -460,182 +460,86 @@ static PyObject* stage_keep_history(PyObject* object, PyObject* argument) {
 /* ---- The type ---------------------------------------------------------------------------------------------------- */
 
 static PyMethodDef stage_methods[] = {
-    {"destroy", stage_destroy, METH_NOARGS,
-     "destroy($self)\n--\n\nEnd the stage. Groups, views and exports stay valid. Idempotent; a failure raises and "
-     "keeps the stage."},
-    {"_refuse_fork", stage_refuse_fork, METH_O,
-     "_refuse_fork($self, name, /)\n--\n\nRaise in a forked child, as every call does; before anything is locked."},
-    {"last_error", stage_last_error, METH_NOARGS,
-     "last_error($self)\n--\n\nThe text of this thread's last refused call; empty if the last call was not refused."},
+    {"destroy", stage_destroy, METH_NOARGS, DOC_Stage_destroy},
+    {"_refuse_fork", stage_refuse_fork, METH_O, DOC_Stage__refuse_fork},
+    {"last_error", stage_last_error, METH_NOARGS, DOC_Stage_last_error},
 
-    {"wait_op", FAST_KEYWORDS(stage_wait_op),
-     "wait_op($self, op_id, timeout=18446744073709551615)\n--\n\n"
-     "Wait for an operation: (code, failed op ids, lowest pending op id). Never raises for a failed one, releases "
-     "nothing."},
-    {"release_op", FAST_KEYWORDS(stage_release_op),
-     "release_op($self, op_id)\n--\n\nForget a finished operation; the status."},
-    {"op_error", stage_op_error, METH_O,
-     "op_error($self, op_id, /)\n--\n\nWhy an operation failed that this thread's last wait_op reported; else empty."},
-    {"op_status", stage_op_status, METH_O,
-     "op_status($self, op_id, /)\n--\n\nThe status a finished operation ended with; INVALID_HANDLE if it is not "
-     "known."},
+    {"wait_op", FAST_KEYWORDS(stage_wait_op), DOC_Stage_wait_op},
+    {"release_op", FAST_KEYWORDS(stage_release_op), DOC_Stage_release_op},
+    {"op_error", stage_op_error, METH_O, DOC_Stage_op_error},
+    {"op_status", stage_op_status, METH_O, DOC_Stage_op_status},
 
-    {"write_attribute", FAST_KEYWORDS(stage_write_attribute),
-     "write_attribute($self, query, attribute, ordinal, tensors, *, is_array, prim_mode=0, semantic=0, index_map=None, "
-     "mask=None, count=None, cuda_event=None, cuda_stream=None, transfer=False, lanes=None, type_name=None)\n--\n\n"
-     "Write one attribute of the query's prims at an ordinal; an Operation.\n\n"
-     "tensors is one tensor, or a list or tuple of several: NumPy arrays, objects with __dlpack__, DLTensors, or what "
-     "NumPy makes an array of. Their bytes are copied when the write runs, whatever their strides.\n\n"
-     "is_array says whether a prim has one value or an array of them. An array column takes one tensor per prim, or a "
-     "single one that is cut into equal rows. index_map gives the source row of each target, mask a bit for each "
-     "target "
-     "to write, count the number of targets. lanes=k makes tuples of the trailing axes of each tensor, which array\n"
-     "columns need said: their rows of shape (n, 3) are 3 n numbers, with lanes=3 they are n triples.\n\n"
-     "transfer=True gives the tensors away: the caller promises not to write to their memory any more. A packed one at "
-     "an address that is a multiple of 64, with the newest values of a whole fixed-size column, becomes the column "
-     "without a copy; any other is copied. Either way it is let go of once, on a Python thread, when it is not needed "
-     "any more.\n\n"
-     "type_name says what the values are called where they come from, such as the USD type 'color3f' or 'string'. It "
-     "is "
-     "part of what a column is, like semantic: another one on the same prims is refused, none goes where the others "
-     "are."},
-    {"write_attributes", FAST_KEYWORDS(stage_write_attributes),
-     "write_attributes($self, query, writes, ordinal, *, prim_mode=0)\n--\n\n"
-     "Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."},
-    {"_publish", FAST(stage_publish),
-     "_publish($self, deletes, batches, ordinal, /)\n--\n\n"
-     "Delete, then write, all of it or nothing; one Operation. deletes are pairs of a query and attributes, none for "
-     "the "
-     "prims, batches are pairs of a query and WriteDescs."},
-    {"_delete", FAST(stage_delete), "_delete($self, query, attributes, ordinal, /)\n--\n\nAn Operation."},
-    {"_tell_unasked", FAST(stage_tell_unasked),
-     "_tell_unasked($self, call, ordinal, code, reason, /)\n--\n\n"
-     "Count a failure that nobody asked about, and warn."},
+    {"write_attribute", FAST_KEYWORDS(stage_write_attribute), DOC_Stage_write_attribute},
+    {"write_attributes", FAST_KEYWORDS(stage_write_attributes), DOC_Stage_write_attributes},
+    {"_publish", FAST(stage_publish), DOC_Stage__publish},
+    {"_delete", FAST(stage_delete), DOC_Stage__delete},
+    {"_tell_unasked", FAST(stage_tell_unasked), DOC_Stage__tell_unasked},
 
-    {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor),
-     "advance_write_floor($self, ordinal, scope=0, attributes=None)\n--\n\n"
-     "Seal everything at or below `ordinal`, after the writes that reach it. Never lowers a floor.\n\n"
-     "`attributes` belongs to the scopes INCLUDE (these only) and EXCLUDE (all but these); ALL seals every attribute, "
-     "whatever it lists."},
-    {"get_attribute_write_floor", FAST_KEYWORDS(stage_get_attribute_write_floor),
-     "get_attribute_write_floor($self, attribute=None)\n--\n\nAsk for the floor of an attribute, or for the global "
-     "one."},
+    {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor), DOC_Stage_advance_write_floor},
+    {"get_attribute_write_floor", FAST_KEYWORDS(stage_get_attribute_write_floor), DOC_Stage_get_attribute_write_floor},
     {"get_oldest_preserved_ordinal", stage_get_oldest_preserved_ordinal, METH_NOARGS,
-     "get_oldest_preserved_ordinal($self)\n--\n\n"
-     "Ask for the oldest ordinal from which ranges select exactly what changed; 0 until changes were merged."},
-    {"fetch_ordinal", FAST_KEYWORDS(stage_fetch_ordinal),
-     "fetch_ordinal($self, ordinal_query, timeout=18446744073709551615)\n--\n\nThe answer of an ordinal query."},
-    {"release_ordinal_query", stage_release_ordinal_query, METH_O,
-     "release_ordinal_query($self, ordinal_query, /)\n--\n\nLet an ordinal query go."},
+     DOC_Stage_get_oldest_preserved_ordinal},
+    {"fetch_ordinal", FAST_KEYWORDS(stage_fetch_ordinal), DOC_Stage_fetch_ordinal},
+    {"release_ordinal_query", stage_release_ordinal_query, METH_O, DOC_Stage_release_ordinal_query},
 
-    {"_query_path_list", stage_query_path_list, METH_O,
-     "_query_path_list($self, path_list, /)\n--\n\nA Query, which keeps the list."},
-    {"_name_query", FAST(stage_name_query),
-     "_name_query($self, path_list, owner, /)\n--\n\nThe owner, its attribute handle being the number of a query."},
-    {"_query", FAST(stage_query),
-     "_query($self, filter, attributes, /)\n--\n\nA Query; a filter is (match, conditions), each of which is a "
-     "filter or (attribute, op, values)."},
-    {"_query_where", FAST(stage_query_where),
-     "_query_where($self, query, mask, count, /)\n--\n\nA query of some prims of another."},
-    {"_refresh_query", stage_refresh_query, METH_O, "_refresh_query($self, query, /)\n--\n\nAn Operation."},
-    {"_query_result", FAST_KEYWORDS(stage_query_result),
-     "_query_result($self, query, timeout=18446744073709551615)\n--\n\n(attribute tokens, total prim count, all "
-     "handle)"},
-    {"release_query", stage_release_query, METH_O,
-     "release_query($self, query, /)\n--\n\nLet a query go, after the operations that use it."},
+    {"_query_path_list", stage_query_path_list, METH_O, DOC_Stage__query_path_list},
+    {"_name_query", FAST(stage_name_query), DOC_Stage__name_query},
+    {"_query", FAST(stage_query), DOC_Stage__query},
+    {"_query_where", FAST(stage_query_where), DOC_Stage__query_where},
+    {"_refresh_query", stage_refresh_query, METH_O, DOC_Stage__refresh_query},
+    {"_query_result", FAST_KEYWORDS(stage_query_result), DOC_Stage__query_result},
+    {"release_query", stage_release_query, METH_O, DOC_Stage_release_query},
 
-    {"read_attributes", FAST_KEYWORDS(stage_read_attributes),
-     "read_attributes($self, query, attrs, ordinal_range)\n--\n\n"
-     "Open a snapshot of sealed values, or of what changed in a range.\n\n"
-     "An attribute that no queried prim has contributes no group. A prim that has been written at or below the end of "
-     "the range, but has no sealed value yet, fails the read with WRITE_FLOOR_VIOLATION. Neither the read nor its "
-     "groups keep writers from writing.\n\n"
-     "OrdinalRange.between selects the prims that changed in it and serves their values as of its end; those that lost "
-     "the attribute come in groups with is_delete and no tensors. A prim that changed again after the end is "
-     "OUT_OF_RANGE: end the range at the write floor."},
-    {"fetch_read_next", FAST_KEYWORDS(stage_fetch_read_next),
-     "fetch_read_next($self, read, timeout=18446744073709551615)\n--\n\nThe next group of a read, None after the "
-     "last."},
-    {"_read_missing", stage_read_missing, METH_O,
-     "_read_missing($self, read, /)\n--\n\n[(token, why the read serves nothing of it)], for an open read."},
-    {"release_read", stage_release_read, METH_O,
-     "release_read($self, read, /)\n--\n\nLet a read go. Its groups stay valid."},
-    {"release_group", stage_release_group, METH_O,
-     "release_group($self, group, /)\n--\n\n"
-     "Give a ReadGroup back, or any object that has the structure of one as raw. Answers at once."},
+    {"read_attributes", FAST_KEYWORDS(stage_read_attributes), DOC_Stage_read_attributes},
+    {"fetch_read_next", FAST_KEYWORDS(stage_fetch_read_next), DOC_Stage_fetch_read_next},
+    {"_read_missing", stage_read_missing, METH_O, DOC_Stage__read_missing},
+    {"release_read", stage_release_read, METH_O, DOC_Stage_release_read},
+    {"release_group", stage_release_group, METH_O, DOC_Stage_release_group},
 
-    {"_map", FAST(stage_map),
-     "_map($self, query, attribute, ordinal, prim_mode, dtype, semantic, element_sizes, initial, group_rows, /)\n--\n\n"
-     "A Map."},
-    {"_fetch_map", FAST(stage_fetch_map),
-     "_fetch_map($self, mapping, timeout, cls, /)\n--\n\nThe next writable group as a cls; None after the last."},
-    {"_unmap_group", FAST(stage_unmap_group),
-     "_unmap_group($self, mapping, group, stream, event, commit, /)\n--\n\nAn Operation."},
-    {"_unmap", FAST(stage_unmap), "_unmap($self, mapping, stream, event, commit, /)\n--\n\nAn Operation."},
-    {"_abort", stage_abort, METH_O, "_abort($self, mapping, /)\n--\n\nEnd a session without committing the rest."},
+    {"_map", FAST(stage_map), DOC_Stage__map},
+    {"_fetch_map", FAST(stage_fetch_map), DOC_Stage__fetch_map},
+    {"_unmap_group", FAST(stage_unmap_group), DOC_Stage__unmap_group},
+    {"_unmap", FAST(stage_unmap), DOC_Stage__unmap},
+    {"_abort", stage_abort, METH_O, DOC_Stage__abort},
 
-    {"_clone", FAST(stage_clone), "_clone($self, source, targets, ordinal, /)\n--\n\nAn Operation."},
-    {"_get_hierarchy", FAST(stage_get_hierarchy),
-     "_get_hierarchy($self, path_list, ordinal, relation, /)\n--\n\nA Hierarchy."},
-    {"_fetch_hierarchy", stage_fetch_hierarchy, METH_O,
-     "_fetch_hierarchy($self, hierarchy, /)\n--\n\n(ordinal, [(status, paths)])"},
-    {"release_hierarchy", stage_release_hierarchy, METH_O,
-     "release_hierarchy($self, hierarchy, /)\n--\n\nLet a hierarchy query go."},
-    {"_prototype_roots", stage_prototype_roots, METH_NOARGS, "_prototype_roots($self)\n--\n\nPath handles."},
-    {"_prototype_root", stage_prototype_root, METH_O,
-     "_prototype_root($self, instance_root, /)\n--\n\nThe path handle of its prototype."},
-    {"_instance_roots", stage_instance_roots, METH_O, "_instance_roots($self, prototype_root, /)\n--\n\nPath handles."},
-    {"_hierarchy_models", stage_hierarchy_models, METH_NOARGS,
-     "_hierarchy_models($self)\n--\n\n[(id, name, description)]"},
-    {"_compute_hierarchy", FAST(stage_compute_hierarchy),
-     "_compute_hierarchy($self, input_ordinal, output_ordinal, model, /)\n--\n\nAn Operation."},
+    {"_clone", FAST(stage_clone), DOC_Stage__clone},
+    {"_get_hierarchy", FAST(stage_get_hierarchy), DOC_Stage__get_hierarchy},
+    {"_fetch_hierarchy", stage_fetch_hierarchy, METH_O, DOC_Stage__fetch_hierarchy},
+    {"release_hierarchy", stage_release_hierarchy, METH_O, DOC_Stage_release_hierarchy},
+    {"_prototype_roots", stage_prototype_roots, METH_NOARGS, DOC_Stage__prototype_roots},
+    {"_prototype_root", stage_prototype_root, METH_O, DOC_Stage__prototype_root},
+    {"_instance_roots", stage_instance_roots, METH_O, DOC_Stage__instance_roots},
+    {"_hierarchy_models", stage_hierarchy_models, METH_NOARGS, DOC_Stage__hierarchy_models},
+    {"_compute_hierarchy", FAST(stage_compute_hierarchy), DOC_Stage__compute_hierarchy},
 
-    {"_intern_tokens", stage_intern_tokens, METH_O,
-     "_intern_tokens($self, strings, /)\n--\n\nA token for each string."},
-    {"_try_name", FAST(stage_try_name),
-     "_try_name($self, name, place, trials, /)\n--\n\n"
-     "The token of a name; a new one goes again with the list, which gets what keeps it."},
-    {"_token_strings", stage_token_strings, METH_O, "_token_strings($self, tokens, /)\n--\n\nA string for each token."},
-    {"_intern_paths", stage_intern_paths, METH_O,
-     "_intern_paths($self, strings, /)\n--\n\nA path handle for each string."},
-    {"_path_strings", stage_path_strings, METH_O,
-     "_path_strings($self, paths, /)\n--\n\nA string for each path handle."},
-    {"_list_from_paths", FAST(stage_list_from_paths),
-     "_list_from_paths($self, paths, cls, attributes, /)\n--\n\n"
-     "A new path list, as a cls with these attributes; its _references are noted in _path_list_refs."},
-    {"_list_from_strings", FAST(stage_list_from_strings),
-     "_list_from_strings($self, paths, cls, attributes, /)\n--\n\nThe same for paths as text."},
-    {"_list_of_known", FAST(stage_list_of_known),
-     "_list_of_known($self, paths, cls, attributes, /)\n--\n\nThe same for paths that are only asked for: no new one "
-     "stays."},
-    {"_list_add", FAST(stage_list_add),
-     "_list_add($self, path_list, tokens, /)\n--\n\nAdd a reference, and a token to the list."},
-    {"_list_release", stage_list_release, METH_O, "_list_release($self, path_list, /)\n--\n\nDrop a reference."},
-    {"_list_give_back", FAST(stage_list_give_back),
-     "_list_give_back($self, path_list, references, tokens, /)\n--\n\n"
-     "Take a token and drop its reference; False if there is none. Forgets references that are empty then."},
-    {"_list_count", stage_list_count, METH_O, "_list_count($self, path_list, /)\n--\n\nThe number of paths."},
-    {"_list_paths", stage_list_paths, METH_O, "_list_paths($self, path_list, /)\n--\n\nThe path handles."},
+    {"_intern_tokens", stage_intern_tokens, METH_O, DOC_Stage__intern_tokens},
+    {"_try_name", FAST(stage_try_name), DOC_Stage__try_name},
+    {"_token_strings", stage_token_strings, METH_O, DOC_Stage__token_strings},
+    {"_intern_paths", stage_intern_paths, METH_O, DOC_Stage__intern_paths},
+    {"_path_strings", stage_path_strings, METH_O, DOC_Stage__path_strings},
+    {"_list_from_paths", FAST(stage_list_from_paths), DOC_Stage__list_from_paths},
+    {"_list_from_strings", FAST(stage_list_from_strings), DOC_Stage__list_from_strings},
+    {"_list_of_known", FAST(stage_list_of_known), DOC_Stage__list_of_known},
+    {"_list_add", FAST(stage_list_add), DOC_Stage__list_add},
+    {"_list_release", stage_list_release, METH_O, DOC_Stage__list_release},
+    {"_list_give_back", FAST(stage_list_give_back), DOC_Stage__list_give_back},
+    {"_list_count", stage_list_count, METH_O, DOC_Stage__list_count},
+    {"_list_paths", stage_list_paths, METH_O, DOC_Stage__list_paths},
 
-    {"_attributes", stage_attributes, METH_NOARGS,
-     "_attributes($self)\n--\n\n[(token, type token, (code, bits, lanes), semantic, is_array, prims, write floor)]"},
-    {"_guard_reads", stage_guard_reads, METH_NOARGS,
-     "_guard_reads($self)\n--\n\nEnd the process when somebody writes to sealed values."},
-    {"_keep_history", stage_keep_history, METH_O,
-     "_keep_history($self, ordinals, /)\n--\n\nKeep values readable as of this many sealed ordinals."},
-    {"counters", stage_counters, METH_NOARGS,
-     "counters($self)\n--\n\nWhat is alive and what was done, by name. Each live_ number is 0 once everything was "
-     "given back."},
+    {"_attributes", stage_attributes, METH_NOARGS, DOC_Stage__attributes},
+    {"_guard_reads", stage_guard_reads, METH_NOARGS, DOC_Stage__guard_reads},
+    {"_keep_history", stage_keep_history, METH_O, DOC_Stage__keep_history},
+    {"counters", stage_counters, METH_NOARGS, DOC_Stage_counters},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef stage_getset[] = {
-    {"alive", stage_alive, NULL, "True from creation to destroy().", NULL},
+    {"alive", stage_alive, NULL, DOC_Stage_alive, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot stage_slots[] = {
-    {Py_tp_doc, "Stage(name=None)\n--\n\nOne native instance: an empty stage with a write floor of 0."},
+    {Py_tp_doc, DOC_Stage},
     {Py_tp_init, stage_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, stage_dealloc},
