@@ -6,7 +6,6 @@ takes less than to put many questions to one, and what is to be done with the an
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -17,8 +16,8 @@ from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population.complaints import reason
 from ovstage.population.forms import CONNECTION, RELATIONSHIP, only_forms
+from ovstage.population.origin import is_relative
 from ovstage.population.schemas import form_for
-from ovstage.population.source import is_address
 from ovstage.population.texts import NO_TEXT, readable
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ def needs_its_place(path: Sdf.AssetPath) -> bool:
         return False
     if path.authoredPath.startswith("`"):
         return True
-    return bool(_TILES.search(path.path)) and not (os.path.isabs(path.path) or is_address(path.path))
+    return bool(_TILES.search(path.path)) and is_relative(path.path)
 
 
 def _refusal(found: Usd.Property, error: Tf.ErrorException | UnicodeDecodeError) -> str:

@@ -27,6 +27,7 @@ from ovstage.population.source import Edited, Source, listening
 
 if TYPE_CHECKING:
     from ovstage.population.operations import Job
+    from ovstage.population.origin import Origin
     from ovstage.stage import Stage
 
 __all__ = ["Session", "session"]
@@ -51,8 +52,7 @@ class Session:
         self,
         stage: Stage,
         job: Job,
-        what: str,
-        compose: Callable[[], Source],
+        origin: Origin,
         scope: Scope,
         seconds: float,
         ordinal: int,
@@ -63,12 +63,12 @@ class Session:
         clock = _Clock(job, progress)
         clock.step(0, 1, "composing scene")
         with listening(job.check) as heard:
-            source = compose()
+            source = Source.of(origin)
         source.seconds = seconds
         clock.step(1, 1, "composing scene")
         clock.lap("compose")
         report = self._publish(stage, source, scope, ordinal, clock, rewrite=True)
-        return replace(report, path=what, warnings=tuple(dict.fromkeys([*heard, *report.warnings])))
+        return replace(report, path=origin.path, warnings=tuple(dict.fromkeys([*heard, *report.warnings])))
 
     def apply(self, stage: Stage, job: Job, ordinal: int, reload: bool, progress: Progress | None) -> Report:
         """Publish what USD says differently than last time; with ``reload`` it reads its files again before."""

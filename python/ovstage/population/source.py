@@ -23,10 +23,10 @@ from ovstage.awaiting import SLICE
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population import files
 from ovstage.population.complaints import Refused, refusing, sentences
+from ovstage.population.origin import Origin, is_address
 
-__all__ = ["Edited", "Source", "is_address", "is_prim_path", "listening"]
+__all__ = ["Edited", "Source", "is_prim_path", "listening"]
 
-_URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 
 # What other prims may be read differently for: bindings are inherited, and made of collections; a point instancer is
 # physical if a prototype is.
@@ -112,16 +112,10 @@ class Source:
         _let_go()
 
     @classmethod
-    def of_file(cls, path: str) -> Source:
-        """Compose a file; a failure becomes an ``OvstageError`` that says which file and why."""
-        with refusing(f"cannot open USD file {path!r}"):
-            return cls(_layer(path))
-
-    @classmethod
-    def of_text(cls, usda: str) -> Source:
-        """Compose the text of a layer."""
-        with refusing("cannot read the USD text"):
-            return cls(_layer_of_text(usda))
+    def of(cls, origin: Origin) -> Source:
+        """Compose a layer; a failure becomes an ``OvstageError`` that says which layer and why."""
+        with refusing(f"cannot {'open' if origin.is_file else 'read'} {origin}"):
+            return cls(_layer(origin))
 
     @classmethod
     def empty(cls) -> Source:
@@ -138,15 +132,10 @@ class Source:
             raise Refused(f"time_code {self.seconds} at {rate} time codes per second is no finite time")
         return Usd.TimeCode(self.seconds * rate)
 
-    def add_file(self, handle: int, path: str, target: str) -> None:
-        """Reference the default prim of a file."""
-        with refusing(f"cannot add USD file {path!r} at {target!r}"):
-            self._add(handle, _layer(path), target)
-
-    def add_text(self, handle: int, usda: str, target: str) -> None:
-        """Reference the default prim of a layer given as text."""
-        with refusing(f"cannot add the USD text at {target!r}"):
-            self._add(handle, _layer_of_text(usda), target)
+    def add(self, handle: int, origin: Origin, target: str) -> None:
+        """Reference the default prim of a layer."""
+        with refusing(f"cannot add {origin} at {target!r}"):
+            self._add(handle, _layer(origin), target)
 
     def remove(self, handle: int) -> None:
         """Undo one ``add``."""
@@ -273,7 +262,11 @@ def _let_go() -> None:
 # --- layers ---------------------------------------------------------------------------------------------------------
 
 
-def _layer(name: str) -> Sdf.Layer:
+def _layer(origin: Origin) -> Sdf.Layer:
+    return _layer_of_name(origin.content) if origin.is_file else _layer_of_text(origin.content)
+
+
+def _layer_of_name(name: str) -> Sdf.Layer:
     """A layer by a name that USD understands: a file, one in a package (``robot.usdz[arm.usda]``), an address, or what
     the resolver finds on its search path; each may be followed by arguments of the format."""
     path, arguments = Sdf.Layer.SplitIdentifier(name)
@@ -307,11 +300,6 @@ def _require_file(path: str, layer: str) -> None:
         raise Refused("its extension says no USD format: USD reads .usd, .usda, .usdc and .usdz")
     if not os.path.getsize(path):
         raise Refused("it is empty")
-
-
-def is_address(path: str) -> bool:
-    """Whether a path is one of a resolver, as ``https://...`` is, and not one of a file."""
-    return _URI.match(path) is not None
 
 
 def _read_again(layers: Iterable[Sdf.Layer]) -> None:

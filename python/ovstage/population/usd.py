@@ -19,6 +19,7 @@ from ovstage.enums import PopulationDomain
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population import operations
 from ovstage.population.operations import Call, Job, Operation
+from ovstage.population.origin import Origin
 from ovstage.population.predicates import Desc
 from ovstage.population.report import Progress, Report
 from ovstage.population.requirements import available, require
@@ -327,7 +328,7 @@ def _call(name: str, stage: Stage, work: Callable[[Session, Job], Result]) -> Ca
 def _open(
     name: str,
     stage: Stage,
-    source: tuple[str, str],
+    origin: Origin,
     ordinal: int,
     time_code: float,
     descs: tuple[Desc, ...],
@@ -339,32 +340,19 @@ def _open(
     require(name)
     from ovstage.population.scope import Scope
     from ovstage.population.session import session
-    from ovstage.population.source import Source
 
-    kind, content = source
     scope = Scope(descs)
     found = session(stage)
     found.opened = True
-
-    def work(job: Job) -> Report:
-        compose = Source.of_file if kind == "file" else Source.of_text
-        what = content if kind == "file" else ""
-        return found.open(stage, job, what, lambda: compose(content), scope, seconds, ordinal, progress)
-
-    return Call(stage, name, work)
+    return Call(stage, name, lambda job: found.open(stage, job, origin, scope, seconds, ordinal, progress))
 
 
-def _add(name: str, stage: Stage, source: tuple[str, str], target: str) -> Call[int]:
-    kind, content = source
+def _add(name: str, stage: Stage, origin: Origin, target: str) -> Call[int]:
     target = guard.string(target, "target_path")
 
     def work(session: Session, job: Job) -> int:
         handle = next(session.handles)
-
-        def add(scene: Source) -> None:
-            (scene.add_file if kind == "file" else scene.add_text)(handle, content, target)
-
-        session.edit(job, add)
+        session.edit(job, lambda source: source.add(handle, origin, target))
         return handle
 
     return _call(name, stage, work)
@@ -393,12 +381,12 @@ def _retime(stage: Stage, ordinal: int, time_code: float) -> Call[Report]:
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
-def _file(path: Path, name: str = "path") -> tuple[str, str]:
-    return "file", guard.path(path, name)
+def _file(path: Path, name: str = "path") -> Origin:
+    return Origin(guard.path(path, name), is_file=True)
 
 
-def _text(usda: str, name: str = "usda") -> tuple[str, str]:
-    return "text", guard.string(usda, name)
+def _text(usda: str, name: str = "usda") -> Origin:
+    return Origin(guard.string(usda, name), is_file=False)
 
 
 def _require_callable(progress: object) -> None:

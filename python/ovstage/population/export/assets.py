@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 
 from pxr import Sdf  # type: ignore # usd-core has no stubs
+
+from ovstage.population.origin import is_relative
 
 __all__ = ["LOOSE", "anchored", "leads_astray"]
 
 LOOSE = "a relative path that leads to no file from here; the stage knows none for it"
-
-_ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 
 
 def anchored(authored: str, resolved: str, folder: str) -> str:
@@ -20,7 +19,7 @@ def anchored(authored: str, resolved: str, folder: str) -> str:
     A relative path stays as it is where it leads to the same file from ``folder``; else it becomes the absolute path
     of that file, as `Usd.Stage.Flatten` has it. What the stage knows no file for stays as it is.
     """
-    if not authored or not resolved or _ABSOLUTE.match(authored):
+    if not resolved or not is_relative(authored):
         return authored
     same = bool(folder) and os.path.normpath(os.path.join(folder, authored)) == resolved
     return authored if same else resolved
@@ -32,9 +31,4 @@ def leads_astray(value: object, folder: str) -> bool:
         paths = [value.path]
     else:
         paths = [each.path for each in value] if isinstance(value, Sdf.AssetPathArray) else []
-    return any(_is_loose(path) and not (folder and os.path.exists(os.path.join(folder, path))) for path in paths)
-
-
-def _is_loose(path: str) -> bool:
-    """Whether a path depends on the place of its layer."""
-    return bool(path) and not _ABSOLUTE.match(path)
+    return any(is_relative(path) and not (folder and os.path.exists(os.path.join(folder, path))) for path in paths)

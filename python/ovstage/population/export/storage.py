@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ovstage import guard
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.export.rules import ExportDestinationMode, Options
+from ovstage.population.origin import is_address
 
 if TYPE_CHECKING:
     from ovstage.population.export.report import ExportReport
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Storage", "claim", "free"]
 
-_URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 _FORMATS = (".usd", ".usda", ".usdc")
 
 _active: dict[str, object] = {}
@@ -29,7 +28,7 @@ _active: dict[str, object] = {}
 
 def canonical(identifier: str) -> str:
     """One spelling for all that mean the same file."""
-    return identifier if _URI.match(identifier) else os.path.realpath(identifier)
+    return identifier if is_address(identifier) else os.path.realpath(identifier)
 
 
 def claim(identifier: str, owner: object) -> None:
@@ -81,7 +80,7 @@ class Storage:
         if mode == ExportDestinationMode.EMPTY:
             self._layer = Sdf.Layer.CreateAnonymous("export.usda")
             return
-        if not _URI.match(identifier) and not os.path.isfile(identifier):
+        if not is_address(identifier) and not os.path.isfile(identifier):
             raise OvstageError(ErrorCode.NOT_FOUND, f"there is no file {identifier!r} to go on with")
         # A private copy: the caller may have the file itself open.
         self._layer = _told(lambda: Sdf.Layer.OpenAsAnonymous(identifier), f"cannot open {identifier!r}")
@@ -105,12 +104,12 @@ class Storage:
         return report
 
     def _folder(self) -> str:
-        return "" if _URI.match(self.identifier) else os.path.dirname(os.path.realpath(self.identifier))
+        return "" if is_address(self.identifier) else os.path.dirname(os.path.realpath(self.identifier))
 
     def save(self) -> None:
         """Replace what is stored under the identifier. A file is written whole before it takes the place of the old."""
         what = f"cannot write {self.identifier!r}"
-        if _URI.match(self.identifier):
+        if is_address(self.identifier):
             _told(lambda: self._layer.Export(self.identifier), what)
             return
         path = Path(os.path.realpath(self.identifier))
