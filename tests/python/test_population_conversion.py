@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ovstage import PathDictionary, PopulationDomain, Stage
+from ovstage import OvstageError, PathDictionary, PopulationDomain, Stage
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
@@ -20,6 +20,7 @@ from scenes import read, usda  # noqa: E402
 
 from ovstage import population  # noqa: E402
 from ovstage.population.conversion import converted  # noqa: E402
+from ovstage.population.texts import MOST_BYTES, MOST_BYTES_OF_NAME  # noqa: E402
 
 ALL = PopulationDomain.ALL
 T = Sdf.ValueTypeNames
@@ -293,6 +294,17 @@ def test_texts_and_names_that_are_too_long_cost_their_value_alone(stage: Stage) 
     }
     stage.advance_write_floor(1).wait()
     assert read(stage, "/C", "size") == 3
+
+
+def test_the_longest_text_and_the_longest_name_are_those_of_the_engine(stage: Stage) -> None:
+    text, name = "x" * MOST_BYTES, "n" * MOST_BYTES_OF_NAME
+    with PathDictionary(stage) as dictionary:
+        assert dictionary.token_to_string(dictionary.intern_token(text)) == text
+        with pytest.raises(OvstageError, match=f"at most {MOST_BYTES} bytes"):
+            dictionary.intern_token(text + "x")
+    stage.write(["/C"], name, np.float32([1]), ordinal=1)
+    with pytest.raises(OvstageError, match=f"at most {MOST_BYTES_OF_NAME}"):
+        stage.write(["/C"], name + "n", np.float32([1]), ordinal=1)
 
 
 @pytest.mark.parametrize("line", ['string s = "a\\x00b"', 'string[] s = ["ok", "a\\x00b"]'])

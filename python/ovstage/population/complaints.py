@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pxr import Tf  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.texts import NO_TEXT
 
 __all__ = ["NO_REASON", "Refused", "reason", "refusing", "sentences"]
 
@@ -53,4 +54,4 @@ def _commentary(entry: Tf.DiagnosticBase) -> str:
     try:
         return str(entry.commentary)
     except UnicodeDecodeError:  # USD quotes the file
-        return "it has bytes that are not UTF-8 text"
+        return NO_TEXT

@@ -13,8 +13,7 @@ from pxr import Usd, UsdGeom  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.predicates import Desc, PrimPredicate, PropertyPredicate
-from ovstage.population.source import is_prim_path
-from ovstage.population.texts import applied_schemas, readable, type_name
+from ovstage.population.texts import applied_schemas, is_prim_path, readable, type_name
 
 __all__ = ["PrimTest", "PropertyTest", "check", "prim_test", "property_test"]
 

@@ -24,8 +24,9 @@ from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population import files
 from ovstage.population.complaints import Refused, refusing, sentences
 from ovstage.population.origin import Origin, is_address
+from ovstage.population.texts import is_prim_path
 
-__all__ = ["Edited", "Source", "is_prim_path", "listening"]
+__all__ = ["Edited", "Source", "listening"]
 
 
 # What other prims may be read differently for: bindings are inherited, and made of collections; a point instancer is
@@ -320,11 +321,3 @@ def _target(target: str) -> Sdf.Path:
     if not is_prim_path(target):
         raise Refused("the target must be '/' or the absolute path of a prim, like '/World/Robot'")
     return Sdf.Path(target)
-
-
-def is_prim_path(text: str) -> bool:
-    """Whether a text is ``/`` or the absolute path of a prim."""
-    if not Sdf.Path.IsValidPathString(text):
-        return False
-    path = Sdf.Path(text)
-    return bool(path.IsAbsolutePath() and path.IsAbsoluteRootOrPrimPath() and not path.ContainsPrimVariantSelection())

@@ -1,4 +1,4 @@
-"""Texts that USD hands out, and those that it does not.
+"""What texts may be: those of a stage, the paths of prims, and those that USD does not hand out.
 
 Binary layers may hold bytes which are no UTF-8, of programs that wrote the encoding of their machine. USD keeps them
 and cannot hand them to Python: it raises ``UnicodeDecodeError``, or returns ``None`` for a value and prints the error.
@@ -9,14 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pxr import Usd  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Usd  # type: ignore # usd-core has no stubs
 
-__all__ = ["NO_TEXT", "Unfit", "applied_schemas", "checked", "is_too_long", "readable", "type_name"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_BYTES_OF_NAME",
+    "NO_TEXT",
+    "Unfit",
+    "applied_schemas",
+    "checked",
+    "is_prim_path",
+    "is_too_long",
+    "readable",
+    "type_name",
+]
 
 NO_TEXT = "it has bytes that are not UTF-8 text"
 
-_MOST_BYTES = 2**24 - 1  # MaxToken of the engine's dictionary
-_MOST_BYTES_OF_NAME = 4096
+# What the engine takes; a test compares. Asked here, so that one text costs its value and not the scene.
+MOST_BYTES = 2**24 - 1
+MOST_BYTES_OF_NAME = 4096
 
 Answer = TypeVar("Answer")
 
@@ -30,18 +42,26 @@ def checked(text: str) -> str:
     if "\0" in text:
         shown = text if len(text) <= 60 else text[:57] + "..."
         raise Unfit(f"its text {shown!r} has a NUL, which no text of a stage can have")
-    if _is_longer(text, _MOST_BYTES):
-        raise Unfit(f"its text {text[:57] + '...'!r} is longer than {_MOST_BYTES} bytes, the most that a stage takes")
+    if _is_longer(text, MOST_BYTES):
+        raise Unfit(f"its text {text[:57] + '...'!r} is longer than {MOST_BYTES} bytes, the most that a stage takes")
     return text
 
 
 def is_too_long(name: str) -> bool:
     """Whether no attribute of a stage can have such a name."""
-    return _is_longer(name, _MOST_BYTES_OF_NAME)
+    return _is_longer(name, MOST_BYTES_OF_NAME)
 
 
 def _is_longer(text: str, most: int) -> bool:
     return 4 * len(text) > most and len(text.encode()) > most
+
+
+def is_prim_path(text: str) -> bool:
+    """Whether a text is ``/`` or the absolute path of a prim."""
+    if not Sdf.Path.IsValidPathString(text):
+        return False
+    path = Sdf.Path(text)
+    return bool(path.IsAbsolutePath() and path.IsAbsoluteRootOrPrimPath() and not path.ContainsPrimVariantSelection())
 
 
 def readable(ask: Callable[[], Answer], otherwise: Answer) -> Answer:

@@ -12,7 +12,7 @@ from ovstage.population.export.holdings import Holdings, Prim
 from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import Options
 from ovstage.population.export.selection import prim_test, property_test
-from ovstage.population.source import is_prim_path
+from ovstage.population.texts import is_prim_path
 
 __all__ = ["Draft", "failure", "placed"]
 
