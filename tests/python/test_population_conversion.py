@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ovstage import OvstageError, PathDictionary, PopulationDomain, Stage
+from ovstage import OvstageError, OvxError, PathDictionary, PopulationDomain, Stage
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 pytest.importorskip("pxr.Usd", reason="usd-core is not installed")
@@ -300,11 +300,11 @@ def test_the_longest_text_and_the_longest_name_are_those_of_the_engine(stage: St
     text, name = "x" * MOST_BYTES, "n" * MOST_BYTES_OF_NAME
     with PathDictionary(stage) as dictionary:
         assert dictionary.token_to_string(dictionary.intern_token(text)) == text
-        with pytest.raises(OvstageError, match=f"at most {MOST_BYTES} bytes"):
+        with pytest.raises(OvxError, match=f"at most {MOST_BYTES} bytes"):
             dictionary.intern_token(text + "x")
-    stage.write(["/C"], name, np.float32([1]), ordinal=1)
+    stage.write(["/C"], name, 1, np.float32([1])).wait()
     with pytest.raises(OvstageError, match=f"at most {MOST_BYTES_OF_NAME}"):
-        stage.write(["/C"], name + "n", np.float32([1]), ordinal=1)
+        stage.write(["/C"], name + "n", 1, np.float32([1])).wait()
 
 
 @pytest.mark.parametrize("line", ['string s = "a\\x00b"', 'string[] s = ["ok", "a\\x00b"]'])
