@@ -11,7 +11,7 @@ import (
 
 // judgeArrays checks the tensors of an array column: one per source row, or a single one that is cut into rows of equal
 // length. Their shape beyond the number of elements does not matter; lanes are taken as they are sent.
-func (e *entry) judgeArrays(name string, p *Payload, count int) *Error {
+func (w *pending) judgeArrays(name string, p *Payload, count int) *Error {
 	dtype := p.Views[0].DType
 	for i, v := range p.Views {
 		if err := checkView(v, name); err != nil {
@@ -27,39 +27,39 @@ func (e *entry) judgeArrays(name string, p *Payload, count int) *Error {
 	if err := p.Semantic.Check(dtype, true); err != nil {
 		return wrap(err, "attribute %q", name)
 	}
-	e.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
-	e.source = nil
+	w.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
+	w.source = nil
 	if p.IndexMap != nil {
-		e.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
+		w.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
 	}
 	if len(p.Views) == 1 {
-		return e.cutRows(name, p, count)
+		return w.cutRows(name, p, count)
 	}
-	return e.takeRows(name, p, count)
+	return w.takeRows(name, p, count)
 }
 
 // takeRows takes one tensor per source row.
-func (e *entry) takeRows(name string, p *Payload, count int) *Error {
+func (w *pending) takeRows(name string, p *Payload, count int) *Error {
 	rows := len(p.Views)
-	if e.source == nil && rows != count {
+	if w.source == nil && rows != count {
 		return errorf(InvalidArgument, "attribute %q: there are %d tensors, one per prim, but %d prims are to be written", name, rows, count)
 	}
-	for i, row := range e.source {
+	for i, row := range w.source {
 		if int(row) >= rows {
 			return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
 				name, i, row, rows)
 		}
 	}
-	e.choose(count, func(row int) tensor.View { return p.Views[row] })
+	w.choose(count, func(row int) tensor.View { return p.Views[row] })
 	return nil
 }
 
 // cutRows cuts one tensor into source rows of equal length.
-func (e *entry) cutRows(name string, p *Payload, count int) *Error {
+func (w *pending) cutRows(name string, p *Payload, count int) *Error {
 	rows, origin := count, "the number of prims to be written"
-	if e.source != nil {
+	if w.source != nil {
 		rows, origin = 0, "the highest index_map entry"
-		for _, row := range e.source {
+		for _, row := range w.source {
 			rows = max(rows, int(row)+1)
 		}
 	}
@@ -69,12 +69,12 @@ func (e *entry) cutRows(name string, p *Payload, count int) *Error {
 		return errorf(InvalidArgument, "attribute %q: a packed payload of %d elements does not divide evenly across %d source row(s) (from %s); "+
 			"pass one tensor per row", name, elements, rows, origin)
 	}
-	bytes, err := e.pack(whole)
+	bytes, err := w.pack(whole)
 	if err != nil {
 		return wrap(err, "attribute %q", name)
 	}
 	length := len(bytes) / rows
-	e.choose(count, func(row int) tensor.View {
+	w.choose(count, func(row int) tensor.View {
 		cut := tensor.View{Device: whole.Device, DType: whole.DType, Shape: []int64{int64(elements / rows)}}
 		if length > 0 {
 			cut.Data = unsafe.Pointer(&bytes[row*length])
@@ -85,41 +85,41 @@ func (e *entry) cutRows(name string, p *Payload, count int) *Error {
 }
 
 // pack returns the bytes of a tensor in row-major order: its own memory where it is packed, else a copy off the heap.
-func (e *entry) pack(v tensor.View) (bytes []byte, err error) {
+func (w *pending) pack(v tensor.View) (bytes []byte, err error) {
 	if bytes, ok := v.Packed(); ok {
 		return bytes, nil
 	}
-	if e.scratch, err = memory.Alloc(v.Size(), memory.Maps); err != nil {
+	if w.scratch, err = memory.Alloc(v.Size(), memory.Maps); err != nil {
 		return nil, err
 	}
-	tensor.CopyRows(e.scratch.Bytes(), v)
-	return e.scratch.Bytes()[:v.Size()], nil
+	tensor.CopyRows(w.scratch.Bytes(), v)
+	return w.scratch.Bytes()[:v.Size()], nil
 }
 
 // choose collects the values of each written prim.
-func (e *entry) choose(count int, values func(row int) tensor.View) {
+func (w *pending) choose(count int, values func(row int) tensor.View) {
 	for i := range count {
-		if e.mask != nil && e.mask[i/64]>>(i%64)&1 == 0 {
+		if w.mask != nil && w.mask[i/64]>>(i%64)&1 == 0 {
 			continue
 		}
 		row := i
-		if e.source != nil {
-			row = int(e.source[i])
+		if w.source != nil {
+			row = int(w.source[i])
 		}
-		e.arrays = append(e.arrays, values(row))
+		w.arrays = append(w.arrays, values(row))
 	}
 }
 
 // fillArrays copies the values of the prims into the arena.
-func (e *entry) fillArrays() {
-	spans := column.Spans(e.block, len(e.arrays))
-	for i, values := range e.arrays {
+func (w *pending) fillArrays() {
+	spans := column.Spans(w.block, len(w.arrays))
+	for i, values := range w.arrays {
 		size := values.Size()
-		spans[i] = column.Span{Offset: uint64(e.arena.Used), Length: uint64(size)}
-		tensor.CopyRows(e.arena.Block.Bytes()[e.arena.Used:], values)
-		e.arena.Used += size
+		spans[i] = column.Span{Offset: uint64(w.arena.Used), Length: uint64(size)}
+		tensor.CopyRows(w.arena.Block.Bytes()[w.arena.Used:], values)
+		w.arena.Used += size
 	}
-	memory.Copied(e.arena.Used)
+	memory.Copied(w.arena.Used)
 }
 
 // newArrays returns room for the spans and the values of rows.

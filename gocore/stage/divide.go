@@ -3,36 +3,39 @@ package stage
 import (
 	"slices"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
 )
 
-// place finds the column of the last entry. One that no column takes as a whole is divided among those that take a part each.
-func (s *Stage) place(entries []entry, ordinal uint64) ([]entry, *Error) {
-	last := len(entries) - 1
-	e := &entries[last]
-	if e.prims.Len() == 0 {
-		return entries, nil
+// assign finds the column of the last write. A write that no column takes as a whole is divided among those that take a part
+// each.
+func (s *Stage) assign(writes []pending, ordinal uint64) ([]pending, *Error) {
+	last := len(writes) - 1
+	w := &writes[last]
+	if w.prims.Len() == 0 {
+		return writes, nil
 	}
 	var refused *Error
-	if e.column, refused = s.columnFor(e.name, e.prims, e.schema, ordinal); refused == nil {
-		return entries, nil
+	if w.column, refused = s.columnFor(w.name, w.prims, w.schema, ordinal); refused == nil {
+		return writes, nil
 	}
-	parts, err := s.divide(*e, ordinal)
+	parts, err := s.divide(*w, ordinal)
 	switch {
 	case err != nil:
-		return entries, err
+		return writes, err
 	case len(parts) == 0:
-		return entries, refused
+		return writes, refused
 	}
-	return append(entries[:last], parts...), nil
+	return append(writes[:last], parts...), nil
 }
 
-// divide makes an entry a part for each column that its prims have and that takes it: values that say less about themselves
+// divide makes a part of a write for each column that its prims have and that takes it: values that say less about themselves
 // than the columns do, such as those without a type name for a float3 and a color3f, go where each prim's others are. There
 // are no parts where none of the prims has such a column.
-func (s *Stage) divide(e entry, ordinal uint64) (parts []entry, err *Error) {
-	a := s.attributes[e.name]
-	homes, err := s.homes(a, &e, ordinal)
+func (s *Stage) divide(w pending, ordinal uint64) (parts []pending, err *Error) {
+	a := s.attributes[w.name]
+	homes, err := s.homes(a, w.prims, w.schema, ordinal)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +43,14 @@ func (s *Stage) divide(e entry, ordinal uint64) (parts []entry, err *Error) {
 		if !slices.Contains(homes, at) {
 			continue
 		}
-		part := e
+		part := w
 		part.keep(s.dict, func(position int) bool { return homes[position] == at })
 		part.column = c
 		if err := s.contradicted(a, c, part.prims, part.schema, ordinal); err != nil {
 			return nil, err
 		}
 		parts = append(parts, part)
-		e.scratch = memory.Block{} // the first part's
+		w.scratch = memory.Block{} // the first part's
 	}
 	return parts, nil
 }
@@ -55,22 +58,22 @@ func (s *Stage) divide(e entry, ordinal uint64) (parts []entry, err *Error) {
 // homeless stands for the home of a prim that has no value.
 const homeless = -1
 
-// homes finds for each prim of an entry which column of the attribute takes its values, by place among the columns: the one in
-// which it has a value, or had one until a delete above the ordinal. Prims that have none go where most of the others do, of
-// columns with equally many to the oldest.
-func (s *Stage) homes(a *attribute, e *entry, ordinal uint64) ([]int, *Error) {
-	homes := slices.Repeat([]int{homeless}, e.prims.Len())
+// homes finds for each prim which column of the attribute takes its values, by index among the columns: the column in which the
+// prim has a value, or had a value until a delete above the ordinal. Prims that have none go where most of the others do; of
+// columns with equally many, to the oldest.
+func (s *Stage) homes(a *attribute, prims *pathdict.List, schema column.Schema, ordinal uint64) ([]int, *Error) {
+	homes := slices.Repeat([]int{homeless}, prims.Len())
 	for at, c := range a.columns {
-		takes, err := a.takes(c, e.prims, e.schema)
+		takes, err := a.takes(c, prims, schema)
 		if err != nil {
-			return nil, wrap(err, "attribute %q", s.quoted(e.name))
+			return nil, wrap(err, "attribute %q", s.quoted(a.name))
 		}
 		if !takes {
 			continue
 		}
-		b, err := c.bindings.Of(c.Column, e.prims)
+		b, err := c.bindings.Of(c.Column, prims)
 		if err != nil {
-			return nil, wrap(err, "attribute %q", s.quoted(e.name))
+			return nil, wrap(err, "attribute %q", s.quoted(a.name))
 		}
 		alive, deleted := c.AllAlive(latest), c.DeletedAbove(ordinal)
 		b.Each(func(position int, row uint32) {

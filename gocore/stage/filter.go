@@ -77,12 +77,12 @@ func (s *Stage) meet(c *Condition, at []int) (prims.Selection, *Error) {
 	if c.Match == query.One {
 		met := s.prims.None()
 		if err := s.checkPredicate(&c.Predicate); err != nil {
-			return nil, placed(err, at)
+			return nil, located(err, at)
 		}
-		return met, placed(s.match(met, &c.Predicate), at)
+		return met, located(s.match(met, &c.Predicate), at)
 	}
 	if err := checkMatch(c); err != nil {
-		return nil, placed(err, at)
+		return nil, located(err, at)
 	}
 	met := s.prims.None()
 	if c.Match == query.All {
@@ -104,10 +104,10 @@ func (s *Stage) meet(c *Condition, at []int) (prims.Selection, *Error) {
 		}
 	}
 	if c.Match == query.None {
-		everybody := s.prims.None()
-		s.prims.AddAll(everybody)
-		everybody.Without(met)
-		met = everybody
+		all := s.prims.None()
+		s.prims.AddAll(all)
+		all.Without(met)
+		met = all
 	}
 	return met, nil
 }
@@ -333,8 +333,8 @@ func unsupported(name string, op query.FilterOp) *Error {
 	return errorf(NotSupported, "attribute %q can't be filtered with %s; %s", name, op, supported)
 }
 
-// placed says in an error which of several predicates is at fault: 2.0 is the first below the third.
-func placed(err *Error, at []int) *Error {
+// located says in an error which of several predicates is at fault: 2.0 is the first below the third.
+func located(err *Error, at []int) *Error {
 	if err != nil && len(at) > 0 {
 		numbers := make([]string, len(at))
 		for i, n := range at {

@@ -118,7 +118,7 @@ func (in Inside) Rewrite(name pathdict.Token, of *column.Column, rows column.Row
 	a := in.s.find(name)
 	for _, c := range a.columns {
 		if c.Column == of {
-			in.enter(a, entry{name: a.name, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
+			in.enter(a, pending{name: a.name, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
 		}
 	}
 }
@@ -141,39 +141,39 @@ func (c *Creation) Release() {
 // Create is Rewrite for prims that need not have rows, in attributes that need not exist: those without one get rows, next to
 // each other and in order. All of it is made or nothing. The blocks are taken over, also where it fails.
 func (in Inside) Create(ordinal uint64, batch ...Creation) *Error {
-	entries := make([]entry, len(batch))
+	writes := make([]pending, len(batch))
 	for i, c := range batch {
-		entries[i] = entry{
+		writes[i] = pending{
 			name: in.s.stored(c.Attribute), prims: in.s.dict.ListAt(c.Prims), schema: c.Schema, block: c.Block, arena: c.Arena,
 		}
 	}
-	if err := in.prepare(entries, ordinal); err != nil {
-		for i := range entries {
-			entries[i].release()
+	if err := in.prepare(writes, ordinal); err != nil {
+		for i := range writes {
+			writes[i].release()
 		}
 		return err
 	}
-	for i := range entries { // from here on nothing fails
-		e := &entries[i]
-		in.s.bind(e)
-		in.enter(in.s.attributes[e.name], *e, ordinal)
+	for i := range writes { // from here on nothing fails
+		w := &writes[i]
+		in.s.bind(w)
+		in.enter(in.s.attributes[w.name], *w, ordinal)
 	}
 	return nil
 }
 
 // prepare finds the columns of a batch and takes what their new rows need. It changes nothing.
-func (in Inside) prepare(entries []entry, ordinal uint64) (err *Error) {
-	for i := range entries {
-		e := &entries[i]
-		if err := in.s.checkFixed(e.name, e.schema); err != nil {
+func (in Inside) prepare(writes []pending, ordinal uint64) (err *Error) {
+	for i := range writes {
+		w := &writes[i]
+		if err := in.s.checkFixed(w.name, w.schema); err != nil {
 			return err
 		}
-		if e.column, err = in.s.columnFor(e.name, e.prims, e.schema, ordinal); err != nil {
+		if w.column, err = in.s.columnFor(w.name, w.prims, w.schema, ordinal); err != nil {
 			return err
 		}
 	}
-	for i := range entries {
-		if err := in.s.prepare(&entries[i]); err != nil {
+	for i := range writes {
+		if err := in.s.prepare(&writes[i]); err != nil {
 			return err
 		}
 	}
@@ -182,11 +182,11 @@ func (in Inside) prepare(entries []entry, ordinal uint64) (err *Error) {
 
 // enter records what was bound. What the floor has passed already is folded at once, or, for want of memory, by whoever
 // reads next.
-func (in Inside) enter(a *attribute, e entry, ordinal uint64) {
-	in.s.record(e, ordinal)
+func (in Inside) enter(a *attribute, w pending, ordinal uint64) {
+	in.s.record(w, ordinal)
 	if floor := in.s.floorOf(a); ordinal <= floor {
-		_ = e.column.Amend(floor)
-		if in.s.settle(a); !a.queued {
+		_ = w.column.Amend(floor)
+		if in.s.fold(a); !a.queued {
 			in.s.unsealed = slices.DeleteFunc(in.s.unsealed, func(o *attribute) bool { return o == a })
 		}
 	}

@@ -11,12 +11,11 @@ import (
 // judgeMap refuses what can't be mapped; it finds the schema, and the prims that the mode lets through. An Insert or Update
 // is judged here, by the prims of now, and not again when it commits.
 func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
-	e := &m.entry
-	e.name = s.stored(desc.Attribute)
-	if err := s.checkTarget("mapped", e.name, m.ordinal); err != nil {
+	m.name = s.stored(desc.Attribute)
+	if err := s.checkTarget("mapped", m.name, m.ordinal); err != nil {
 		return err
 	}
-	name := s.quoted(e.name)
+	name := s.quoted(m.name)
 	if desc.HasSizes && len(desc.ElementSizes) != q.Prims.Len() {
 		return errorf(InvalidArgument, "attribute %q: element_sizes has %d entries, but the query lists %d prims; pass one per prim",
 			name, len(desc.ElementSizes), q.Prims.Len())
@@ -28,15 +27,15 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 	if err := s.checkMode(q.Prims, desc.Mode); err != nil {
 		return err
 	}
-	e.prims = q.Prims
+	m.prims = q.Prims
 	sizes := desc.ElementSizes
 	if desc.Mode == Update {
 		s.keepExisting(m, desc)
 	}
-	if err := s.judgeSchema(e, *desc, name); err != nil {
+	if err := s.judgeSchema(m, *desc, name); err != nil {
 		return err
 	}
-	if err := checkSizes(sizes, e.schema.DType, name); err != nil {
+	if err := checkSizes(sizes, m.schema.DType, name); err != nil {
 		return err
 	}
 	return s.share(m, desc)
@@ -44,21 +43,20 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 
 // share finds the column of a session's prims, or divides them among those that take a part each, as a write is.
 func (s *Stage) share(m *session, desc *MapDesc) *Error {
-	e := &m.entry
-	c, refused := s.columnFor(e.name, e.prims, e.schema, m.ordinal)
+	c, refused := s.columnFor(m.name, m.prims, m.schema, m.ordinal)
 	if refused == nil {
-		m.shares = []share{{e.prims, c}}
+		m.shares = []share{{m.prims, c}}
 		return nil
 	}
-	a := s.attributes[e.name]
-	homes, err := s.homes(a, e, m.ordinal)
+	a := s.attributes[m.name]
+	homes, err := s.homes(a, m.prims, m.schema, m.ordinal)
 	if err != nil {
 		return err
 	}
 	positions, sizes := make([]uint32, 0, len(homes)), make([]uint64, 0, len(desc.ElementSizes))
 	for at, c := range a.columns {
 		var paths []uint32
-		for k, path := range e.prims.Indices() {
+		for k, path := range m.prims.Indices() {
 			if homes[k] != at {
 				continue
 			}
@@ -71,7 +69,7 @@ func (s *Stage) share(m *session, desc *MapDesc) *Error {
 			continue
 		}
 		p := share{s.dict.ListAt(paths), c}
-		if err := s.contradicted(a, c, p.prims, e.schema, m.ordinal); err != nil {
+		if err := s.contradicted(a, c, p.prims, m.schema, m.ordinal); err != nil {
 			return err
 		}
 		m.shares = append(m.shares, p)
@@ -93,7 +91,7 @@ func (m *session) position(prim int) uint32 {
 
 // keepExisting narrows a map to the prims that exist, with their element sizes.
 func (s *Stage) keepExisting(m *session, desc *MapDesc) {
-	all := m.entry.prims
+	all := m.prims
 	mask := make([]uint64, (all.Len()+63)/64)
 	positions := make([]uint32, 0, all.Len())
 	var sizes []uint64
@@ -108,30 +106,30 @@ func (s *Stage) keepExisting(m *session, desc *MapDesc) {
 		}
 	}
 	if len(positions) < all.Len() {
-		m.entry.prims, m.positions, desc.ElementSizes = s.dict.Sublist(all, all.Len(), mask), positions, sizes
+		m.prims, m.positions, desc.ElementSizes = s.dict.Sublist(all, all.Len(), mask), positions, sizes
 	}
 }
 
 // judgeSchema finds out what a map's values are: what was asked for, as far as it was, and else what the prims have.
-func (s *Stage) judgeSchema(e *entry, desc MapDesc, name string) *Error {
-	e.schema = column.Schema{DType: desc.DType, Array: desc.HasSizes, Semantic: desc.Semantic}
+func (s *Stage) judgeSchema(m *session, desc MapDesc, name string) *Error {
+	m.schema = column.Schema{DType: desc.DType, Array: desc.HasSizes, Semantic: desc.Semantic}
 	if desc.DType == (tensor.DType{}) {
-		dtype, err := s.existingDType(e.prims, e.name, name)
+		dtype, err := s.existingDType(m.prims, m.name, name)
 		if err != nil {
 			return err
 		}
-		e.schema.DType = dtype
+		m.schema.DType = dtype
 	}
-	if err := e.schema.DType.Check(); err != nil {
+	if err := m.schema.DType.Check(); err != nil {
 		return wrap(err, "attribute %q", name)
 	}
-	if err := desc.Semantic.Check(e.schema.DType, desc.HasSizes); err != nil {
+	if err := desc.Semantic.Check(m.schema.DType, desc.HasSizes); err != nil {
 		return wrap(err, "attribute %q", name)
 	}
-	if err := s.checkFixed(e.name, e.schema); err != nil {
+	if err := s.checkFixed(m.name, m.schema); err != nil {
 		return err
 	}
-	if array, carried := s.kind(e.prims, e.name); carried && array && !desc.HasSizes {
+	if array, carried := s.kind(m.prims, m.name); carried && array && !desc.HasSizes {
 		return errorf(InvalidArgument, "attribute %q is an array column: pass element_sizes, one number of elements per prim", name)
 	}
 	return nil
@@ -194,7 +192,7 @@ func (s *Stage) existingDType(prims *pathdict.List, attr pathdict.Token, name st
 
 // lend cuts a session's prims into groups and gives each its buffer. On failure the session holds what it got so far.
 func (s *Stage) lend(m *session, desc MapDesc) *Error {
-	count := m.entry.prims.Len()
+	count := m.prims.Len()
 	if count == 0 {
 		return nil
 	}
@@ -211,7 +209,7 @@ func (s *Stage) lend(m *session, desc MapDesc) *Error {
 			sizes = desc.ElementSizes[g.from : g.from+g.prims.Len()]
 		}
 		if err := g.open(m, sizes); err != nil {
-			return wrap(err, "attribute %q", s.quoted(m.entry.name))
+			return wrap(err, "attribute %q", s.quoted(m.name))
 		}
 	}
 	return nil
@@ -231,10 +229,9 @@ func (m *session) cut(rows int) {
 
 // open takes the group's buffer, with its initial contents.
 func (g *mapped) open(m *session, sizes []uint64) (err error) {
-	e := &m.entry
-	size := g.prims.Len() * e.schema.DType.Size()
+	size := g.prims.Len() * m.schema.DType.Size()
 	switch {
-	case e.schema.Array:
+	case m.schema.Array:
 		err = g.openArrays(m, sizes)
 	case g.column == nil || m.initial == Zero:
 		g.block, err = memory.AllocZeroed(size, memory.Columns)
@@ -252,8 +249,7 @@ func (g *mapped) open(m *session, sizes []uint64) (err error) {
 // openArrays lays out the buffer for arrays of the asked numbers of elements, one per prim, and fills it as asked: a row
 // whose length changes keeps what both lengths have in common, the rest are zeros.
 func (g *mapped) openArrays(m *session, sizes []uint64) error {
-	e := &m.entry
-	element := uint64(e.schema.DType.Size())
+	element := uint64(m.schema.DType.Size())
 	total := uint64(0)
 	for _, n := range sizes {
 		total += n * element

@@ -42,9 +42,11 @@ type MapGroup struct {
 // session is an open map. Prims, rows and columns come into being when it commits: an abort leaves no trace.
 type session struct {
 	query     query.Query // holds a list handle of its own
-	entry     entry       // its prims are those of the query that the mode lets through
-	shares    []share     // of them, for the columns that take them; mostly one
-	positions []uint32    // where the query lists the prims of the shares; nil: position k lists prim k
+	name      pathdict.Token
+	schema    column.Schema
+	prims     *pathdict.List // those of the query that the mode lets through
+	shares    []share        // of them, for the columns that take them; mostly one
+	positions []uint32       // where the query lists the prims of the shares; nil: position k lists prim k
 	ordinal   uint64
 	initial   Initial
 	groups    []mapped // each a part of the prims, in order; empty when there are none
@@ -118,20 +120,23 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 		return nil, nil
 	}
 	g := &m.groups[m.next]
-	offset, positions, failure := m.place(g)
+	offset, positions, failure := m.locate(g)
 	if failure != nil {
-		return nil, wrap(failure, "attribute %q", s.quoted(m.entry.name))
+		return nil, wrap(failure, "attribute %q", s.quoted(m.name))
 	}
-	a := s.attributes[m.entry.name]
-	e := entry{schema: m.entry.schema, column: g.column}
+	a := s.attributes[m.name]
+	typeName := m.schema.Type.Token
+	if typeName == 0 && g.column != nil {
+		typeName = g.column.Schema().Type.Token
+	}
 	n := g.prims.Len()
 	_ = s.dict.AddRef(m.query.Handle)
 	g.fetched = true
 	m.next++
 	return &MapGroup{Key: m.firstKey + uint64(m.next-1), Group: Group{
-		Attribute: m.entry.name, Ordinal: m.ordinal, Semantic: m.entry.schema.Semantic, List: m.query.Handle,
-		Type: pathdict.Token(e.typeName()), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
-		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.entry.schema.DType, Array: m.entry.schema.Array,
+		Attribute: m.name, Ordinal: m.ordinal, Semantic: m.schema.Semantic, List: m.query.Handle,
+		Type: pathdict.Token(typeName), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
+		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.schema.DType, Array: m.schema.Array,
 		Floor: s.floorOf(a), Generation: a.generation(latest),
 	}}, nil
 }
@@ -150,8 +155,8 @@ func (s *Stage) ReturnMap(id MapID, g *MapGroup) {
 	}
 }
 
-// place says where the query lists the prims of a group: from an offset on, or at positions.
-func (m *session) place(g *mapped) (offset uint32, positions memory.Block, err error) {
+// locate says where the query lists the prims of a group: from an offset on, or at positions.
+func (m *session) locate(g *mapped) (offset uint32, positions memory.Block, err error) {
 	if m.positions == nil {
 		return uint32(g.from), positions, nil
 	}
@@ -255,44 +260,43 @@ const maxAborted = 1024
 // judgeCommit refuses a commit that has become impossible while the session was open: its ordinal may be sealed, and the
 // prims may have got another schema.
 func (s *Stage) judgeCommit(m *session, g *mapped) *Error {
-	if err := s.checkFloor(m.entry.name, m.ordinal); err != nil {
+	if err := s.checkFloor(m.name, m.ordinal); err != nil {
 		err.Text = "map: " + err.Text + "; nothing was written"
 		return err
 	}
-	_, err := s.columnFor(m.entry.name, g.prims, m.entry.schema, m.ordinal)
+	_, err := s.columnFor(m.name, g.prims, m.schema, m.ordinal)
 	return err
 }
 
 // commit makes a group's buffer a record of the column, which may have come into being while the session was open.
 func (s *Stage) commit(m *session, g *mapped, adopt bool) (err *Error) {
-	e := m.entry
-	e.prims = g.prims
-	if e.column, err = s.columnFor(e.name, e.prims, e.schema, m.ordinal); err != nil {
+	w := pending{name: m.name, schema: m.schema, prims: g.prims}
+	if w.column, err = s.columnFor(w.name, w.prims, w.schema, m.ordinal); err != nil {
 		return err
 	}
-	if err := s.prepare(&e); err != nil {
+	if err := s.prepare(&w); err != nil {
 		return err
 	}
-	copied, failure := g.surrender(&e, adopt)
+	copied, failure := g.surrender(&w, adopt)
 	if failure != nil {
-		e.growth.Drop()
-		return wrap(failure, "attribute %q", s.quoted(e.name))
+		w.growth.Drop()
+		return wrap(failure, "attribute %q", s.quoted(w.name))
 	}
-	s.bind(&e)
-	if !copied && e.column.Newest(e.rows, m.ordinal) {
+	s.bind(&w)
+	if !copied && w.column.Newest(w.rows, m.ordinal) {
 		s.adopted++
 	}
-	s.record(e, m.ordinal)
+	s.record(w, m.ordinal)
 	return nil
 }
 
 // viewless is the number of references to a mapped buffer that nobody looks at: the session's and the fetched group's.
 const viewless = 2
 
-// surrender gives the group's buffer to the entry that becomes a record. If views are alive and the caller has made no
+// surrender gives the group's buffer to the write that becomes a record. If views are alive and the caller has made no
 // promise, the bytes move to another address, so that a late write through a view can't change what was committed; where
 // pages can't be moved they are copied.
-func (g *mapped) surrender(e *entry, adopt bool) (copied bool, err error) {
+func (g *mapped) surrender(w *pending, adopt bool) (copied bool, err error) {
 	block := g.block
 	if !adopt && block.Refs() > viewless {
 		moved, err := block.Detach()
@@ -303,9 +307,9 @@ func (g *mapped) surrender(e *entry, adopt bool) (copied bool, err error) {
 		block.Release()
 		block = moved
 	}
-	e.block = block
-	if e.schema.Array {
-		e.block, e.arena = g.spans, column.Arena{Block: block, Used: g.used}
+	w.block = block
+	if w.schema.Array {
+		w.block, w.arena = g.spans, column.Arena{Block: block, Used: g.used}
 	}
 	g.block, g.spans = memory.Block{}, memory.Block{}
 	return copied, nil

@@ -39,7 +39,7 @@ type absence struct {
 	deleted   uint64 // when the last of the prims lost it; 0 when that was forgotten
 
 	unlisted bool // the query lists no prims
-	nobody   bool // none of those that it lists exists
+	absent   bool // none of those that it lists exists
 	unknown  bool // nothing is stored under this name
 	unsealed bool
 	gone     bool
@@ -72,7 +72,7 @@ func (s *Stage) absent(q query.Query, name pathdict.Token, r Range) absence {
 	if m.unsealed || m.gone || m.carried {
 		return m
 	}
-	if m.nobody = !slices.ContainsFunc(q.Prims.Indices(), s.exists); !m.nobody {
+	if m.absent = !slices.ContainsFunc(q.Prims.Indices(), s.exists); !m.absent {
 		m.others = s.carriedBy(q.Prims.Indices(), name)
 	}
 	return m
@@ -121,7 +121,7 @@ func (s *Stage) say(m absence) string {
 	case m.carried:
 		return fmt.Sprintf("no value as of ordinal %d: the prims got it later, the floor is %d", m.span.End, m.floor)
 	}
-	return s.sayNobody(m)
+	return s.sayNone(m)
 }
 
 func deletedAt(ordinal uint64) string {
@@ -131,13 +131,13 @@ func deletedAt(ordinal uint64) string {
 	return fmt.Sprintf("deleted at %d", ordinal)
 }
 
-// sayNobody is for attributes that none of the prims has.
-func (s *Stage) sayNobody(m absence) string {
+// sayNone is for attributes that none of the prims has.
+func (s *Stage) sayNone(m absence) string {
 	text := "no prim has it; "
-	if m.nobody {
+	if m.absent {
 		text += "none of the prims of the query exists"
 	} else {
-		text += "there are " + s.list(m.others)
+		text += "there are " + s.listed(m.others)
 	}
 	if !m.unknown {
 		return text
@@ -149,8 +149,8 @@ func (s *Stage) sayNobody(m absence) string {
 	return text + ")"
 }
 
-// list names attributes, in the order of the alphabet.
-func (s *Stage) list(names []pathdict.Token) string {
+// listed names attributes, in the order of the alphabet.
+func (s *Stage) listed(names []pathdict.Token) string {
 	texts := make([]string, len(names))
 	for i, name := range names {
 		texts[i] = s.quoted(name)

@@ -69,22 +69,22 @@ func (s *Stage) take(lent []uint64, n int) []uint64 {
 const mostTaken = 1 << 13
 
 // judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
-func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
-	e.view = p.Views[0]
-	if err := checkView(e.view, name); err != nil {
+func (w *pending) judgePayload(name string, p *Payload, count int) *Error {
+	w.view = p.Views[0]
+	if err := checkView(w.view, name); err != nil {
 		return err
 	}
-	rows, dtype, err := e.view.Fold()
+	rows, dtype, err := w.view.Fold()
 	if err != nil {
 		return wrap(err, "attribute %q", name)
 	}
 	if err := p.Semantic.Check(dtype, false); err != nil {
 		return wrap(err, "attribute %q", name)
 	}
-	e.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
+	w.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
 	if p.IndexMap != nil {
-		e.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
-		for i, row := range e.source {
+		w.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
+		for i, row := range w.source {
 			if int(row) >= rows {
 				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
 					name, i, row, rows)
@@ -94,10 +94,10 @@ func (e *entry) judgePayload(name string, p *Payload, count int) *Error {
 	}
 	if rows != count {
 		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
-			name, tensor.Axes(e.view.Shape), e.view.DType, rows, count, flatHint(e.view, rows, count))
+			name, tensor.Axes(w.view.Shape), w.view.DType, rows, count, flatHint(w.view, rows, count))
 	}
-	if e.mask != nil {
-		e.source = selected(e.mask, count)
+	if w.mask != nil {
+		w.source = selected(w.mask, count)
 	}
 	return nil
 }

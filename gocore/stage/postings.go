@@ -76,15 +76,10 @@ func (s *Stage) postings(a *attribute) (*postings, error) {
 // minTouched is the number of touched prims below which nothing is worth to be made anew for them.
 const minTouched = 16
 
-// touched drops or corrects what the postings of an attribute say, after a write or delete of rows.
-func (a *attribute) touched(c *bound, rows column.Rows) {
-	p := a.postings
-	if p == nil {
-		return
-	}
-	if rows.Len() >= minTouched && 4*rows.Len() > len(p.all.prims) { // making them anew costs less
-		a.postings = nil
-		return
+// touch notes that rows of a column were written or deleted. It is false where the postings cost less when they are made anew.
+func (p *postings) touch(c *column.Column, rows column.Rows) bool {
+	if rows.Len() >= minTouched && 4*rows.Len() > len(p.all.prims) {
+		return false
 	}
 	p.recent = nil
 	rows.Each(func(_, row int) {
@@ -93,9 +88,7 @@ func (a *attribute) touched(c *bound, rows column.Rows) {
 			p.changed.Add(path)
 		}
 	})
-	if len(p.touched) >= minTouched && 4*len(p.touched) > len(p.all.prims) { // by prims that come and go, while no filter asks
-		a.postings = nil
-	}
+	return len(p.touched) < minTouched || 4*len(p.touched) <= len(p.all.prims) // prims may come and go while no filter asks
 }
 
 // fold makes the touched prims a part of all.
@@ -121,21 +114,21 @@ func (p *postings) fold() {
 
 // holders collects the tokens of an attribute from chosen rows of its columns.
 func (s *Stage) holders(a *attribute, choose func(c *bound) (column.Rows, error)) (holders, error) {
-	holding := pairs{number: map[pathdict.Token]uint32{}}
+	held := pairs{number: map[pathdict.Token]uint32{}}
 	for _, c := range a.columns {
 		if !s.holdsTokens(a, c.Schema()) {
 			continue
 		}
 		rows, err := choose(c)
 		if err == nil {
-			err = holding.collect(c, rows)
+			err = held.collect(c.Column, rows)
 			rows.Release()
 		}
 		if err != nil {
 			return holders{}, err
 		}
 	}
-	return holding.sorted(), nil
+	return held.sorted(), nil
 }
 
 // having returns the rows of those prims that have one. The caller owns the list.
@@ -182,7 +175,7 @@ func (p *pairs) add(token pathdict.Token, path uint32) {
 }
 
 // collect adds what rows of a column hold in the newest state.
-func (p *pairs) collect(c *bound, rows column.Rows) error {
+func (p *pairs) collect(c *column.Column, rows column.Rows) error {
 	if c.Schema().Array {
 		values, total := c.Values(rows, latest), 0
 		for _, row := range values {

@@ -34,7 +34,7 @@ func (s *Stage) Publish(deletions []Deletion, batches []Batch, ordinal uint64) (
 		func() *Error { return p.judge(deletions, batches) },
 		p.try,
 		p.copyIn,
-		func() *Error { return s.prepareAll(p.entries) },
+		func() *Error { return s.prepareAll(p.writes) },
 	} {
 		if err := step(); err != nil {
 			return 0, err
@@ -51,7 +51,7 @@ type publication struct {
 	*Stage
 	ordinal   uint64
 	deletions []deletion
-	entries   []entry
+	writes    []pending
 	doomed    []doomed // what the deletes have removed
 	undo      []func()
 }
@@ -77,14 +77,14 @@ func (p *publication) judge(deletions []Deletion, batches []Batch) *Error {
 			return err
 		}
 		for i := range b.Writes {
-			e, err := p.Stage.judge(q, &b.Writes[i], p.ordinal, Upsert)
-			p.entries = append(p.entries, e)
+			w, err := p.Stage.judge(q, &b.Writes[i], p.ordinal, Upsert)
+			p.writes = append(p.writes, w)
 			if err != nil {
 				return err
 			}
 		}
 	}
-	p.entries = slices.DeleteFunc(p.entries, func(e entry) bool { return e.prims.Len() == 0 })
+	p.writes = slices.DeleteFunc(p.writes, func(w pending) bool { return w.prims.Len() == 0 })
 	return p.checkApart()
 }
 
@@ -92,22 +92,22 @@ func (p *publication) judge(deletions []Deletion, batches []Batch) *Error {
 // could not give the prim its row.
 func (p *publication) checkApart() *Error {
 	times := map[pathdict.Token]int{}
-	for i := range p.entries {
-		times[p.entries[i].name]++
+	for i := range p.writes {
+		times[p.writes[i].name]++
 	}
 	seen := map[pathdict.Token]prims.Set{}
-	for i := range p.entries {
-		e := &p.entries[i]
-		if times[e.name] == 1 {
+	for i := range p.writes {
+		w := &p.writes[i]
+		if times[w.name] == 1 {
 			continue
 		}
-		set := seen[e.name]
-		if at := slices.IndexFunc(e.prims.Indices(), set.Has); at >= 0 {
+		set := seen[w.name]
+		if at := slices.IndexFunc(w.prims.Indices(), set.Has); at >= 0 {
 			return errorf(InvalidArgument, "attribute %q: prim %s is written twice in one publication; give each prim one value",
-				p.quoted(e.name), p.path(e.prims.At(at)))
+				p.quoted(w.name), p.path(w.prims.At(at)))
 		}
-		set.Change(e.prims.Indices(), +1)
-		seen[e.name] = set
+		set.Change(w.prims.Indices(), +1)
+		seen[w.name] = set
 	}
 	return nil
 }
@@ -119,8 +119,8 @@ func (p *publication) try() *Error {
 			return err
 		}
 	}
-	for i := range p.entries {
-		if err := p.place(&p.entries[i]); err != nil {
+	for i := range p.writes {
+		if err := p.assign(&p.writes[i]); err != nil {
 			return err
 		}
 	}
@@ -145,19 +145,19 @@ func (p *publication) delete(d deletion) *Error {
 	return nil
 }
 
-// place finds the column of a write. One that is new, or gets its role from the write, is so for the writes that follow.
-func (p *publication) place(e *entry) (err *Error) {
-	if err := p.checkFloor(e.name, p.ordinal); err != nil {
+// assign finds the column of a write. The writes that follow see it as this write makes it: new, or with its role.
+func (p *publication) assign(w *pending) (err *Error) {
+	if err := p.checkFloor(w.name, p.ordinal); err != nil {
 		return err
 	}
-	if e.column, err = p.columnFor(e.name, e.prims, e.schema, p.ordinal); err != nil {
+	if w.column, err = p.columnFor(w.name, w.prims, w.schema, p.ordinal); err != nil {
 		return err
 	}
-	if e.column == nil {
-		e.column = p.create(e)
+	if w.column == nil {
+		w.column = p.create(w)
 	}
-	c, before := e.column, e.column.Schema()
-	if p.known(e.name).stamp(c, e.schema); c.Schema() != before {
+	c, before := w.column, w.column.Schema()
+	if p.known(w.name).stamp(c, w.schema); c.Schema() != before {
 		p.undo = append(p.undo, func() {
 			c.Stamp(before.Semantic)
 			c.StampType(before.Type)
@@ -167,9 +167,9 @@ func (p *publication) place(e *entry) (err *Error) {
 }
 
 // create makes a column, and its attribute if need be.
-func (p *publication) create(e *entry) *bound {
-	_, known := p.attributes[e.name]
-	name, a, c := e.name, p.known(e.name), p.newColumn(e.schema)
+func (p *publication) create(w *pending) *bound {
+	_, known := p.attributes[w.name]
+	name, a, c := w.name, p.known(w.name), p.newColumn(w.schema)
 	p.attach(a, c)
 	p.undo = append(p.undo, func() {
 		last := len(a.columns) - 1
@@ -188,16 +188,16 @@ func (p *publication) create(e *entry) *bound {
 
 // copyIn copies the payloads. Others may go on during a long copy, and must not see what was tried: it is tried again.
 func (p *publication) copyIn() *Error {
-	total, err := p.makeRoom(p.entries)
+	total, err := p.makeRoom(p.writes)
 	if err != nil {
 		return err
 	}
 	if total < unlockFrom {
-		fill(p.entries)
+		fill(p.writes)
 		return nil
 	}
 	p.takeBack()
-	p.fillUnlocked(p.entries)
+	p.fillUnlocked(p.writes)
 	if err := p.checkOpen(); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (p *publication) keep() {
 		p.vanish(d.attribute, d.column, d.rows)
 		p.noteDelete(d.attribute, d.column, d.rows)
 	}
-	p.recordAll(p.entries, p.ordinal)
+	p.recordAll(p.writes, p.ordinal)
 }
 
 // takeBack leaves the stage as it was before try.
@@ -227,8 +227,8 @@ func (p *publication) takeBack() {
 
 // release gives up what the publication still holds, and takes back what it did not keep.
 func (p *publication) release() {
-	for i := range p.entries {
-		p.entries[i].release()
+	for i := range p.writes {
+		p.writes[i].release()
 	}
 	p.takeBack()
 }

@@ -12,10 +12,10 @@ func (s *Stage) seal() {
 	s.keeping = nil
 	for _, a := range kept {
 		a.keeping = false
-		s.settle(a)
+		s.fold(a)
 	}
 	s.unsealed = slices.DeleteFunc(s.unsealed, func(a *attribute) bool {
-		s.settle(a)
+		s.fold(a)
 		return !a.queued
 	})
 	s.deleting = slices.DeleteFunc(s.deleting, func(a *attribute) bool {
@@ -25,9 +25,9 @@ func (s *Stage) seal() {
 	s.bury()
 }
 
-// settle folds what the floor of an attribute has passed. A column that cannot be folded for want of memory keeps its
+// fold folds what the floor of an attribute has passed. A column that cannot be folded for want of memory keeps its
 // records; reads try again and report it.
-func (s *Stage) settle(a *attribute) {
+func (s *Stage) fold(a *attribute) {
 	floor := s.floorOf(a)
 	a.queued = false
 	for _, c := range a.columns {

@@ -38,48 +38,48 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 	if err != nil {
 		return 0, err
 	}
-	var single [1]entry // the common batch needs no allocation
-	entries := single[:0]
+	var single [1]pending // the common batch needs no allocation
+	batch := single[:0]
 	defer func() {
-		for i := range entries {
-			entries[i].release()
+		for i := range batch {
+			batch[i].release()
 		}
 	}()
 	empty := false // is one of them
 	for i := range writes {
-		before := len(entries)
-		e, err := s.judge(q, &writes[i], ordinal, mode)
-		if entries = append(entries, e); err == nil {
-			entries, err = s.place(entries, ordinal)
+		before := len(batch)
+		w, err := s.judge(q, &writes[i], ordinal, mode)
+		if batch = append(batch, w); err == nil {
+			batch, err = s.assign(batch, ordinal)
 		}
-		empty = empty || e.prims.Len() == 0
+		empty = empty || w.prims.Len() == 0
 		if err != nil {
 			return 0, err
 		}
-		if slices.ContainsFunc(entries[:before], func(o entry) bool { return o.name == e.name }) {
+		if slices.ContainsFunc(batch[:before], func(o pending) bool { return o.name == w.name }) {
 			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
-				s.quoted(e.name))
+				s.quoted(w.name))
 		}
 	}
 	if empty {
-		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.prims.Len() == 0 })
+		batch = slices.DeleteFunc(batch, func(w pending) bool { return w.prims.Len() == 0 })
 	}
-	if err := s.apply(entries, ordinal, mode); err != nil {
+	if err := s.apply(batch, ordinal, mode); err != nil {
 		return 0, err
 	}
 	return s.succeed(), nil
 }
 
-// entry is one write of a batch, judged.
-type entry struct {
-	name   pathdict.Token
+// pending is a judged write: what a client asked for, once it was found that it can be done, on its way to become a record.
+type pending struct {
+	name   pathdict.Token // that of the attribute
 	prims  *pathdict.List // the prims that are written: all of the query, or those that count and mask select
 	view   tensor.View
 	source []uint32 // payload row of each written prim; nil = row k for prim k
 	mask   []uint64 // which of the leading prims are written; while it is judged
 	schema column.Schema
 	column *bound // nil until it is created
-	fresh  bool   // created for this entry, and not yet the attribute's
+	fresh  bool   // created for this write, and not yet the attribute's
 	growth query.Growth
 	block  memory.Block
 	rows   column.Rows
@@ -91,111 +91,103 @@ type entry struct {
 	scratch memory.Block  // a tensor that had to be packed before it could be cut
 }
 
-// typeName is the number of the name of the type that the values have, or that their column has.
-func (e *entry) typeName() uint64 {
-	if e.schema.Type.Token == 0 && e.column != nil {
-		return e.column.Schema().Type.Token
-	}
-	return e.schema.Type.Token
-}
-
 // keep narrows a write to the prims at some positions.
-func (e *entry) keep(dict *pathdict.Dictionary, wanted func(position int) bool) {
-	n := e.prims.Len()
-	mask, source, arrays := make([]uint64, (n+63)/64), make([]uint32, 0, n), e.arrays[:0:0]
+func (w *pending) keep(dict *pathdict.Dictionary, wanted func(position int) bool) {
+	n := w.prims.Len()
+	mask, source, arrays := make([]uint64, (n+63)/64), make([]uint32, 0, n), w.arrays[:0:0]
 	for i := range n {
 		if !wanted(i) {
 			continue
 		}
 		mask[i/64] |= 1 << (i % 64)
 		switch {
-		case e.schema.Array:
-			arrays = append(arrays, e.arrays[i])
-		case e.source != nil:
-			source = append(source, e.source[i])
+		case w.schema.Array:
+			arrays = append(arrays, w.arrays[i])
+		case w.source != nil:
+			source = append(source, w.source[i])
 		default:
 			source = append(source, uint32(i))
 		}
 	}
-	if kept := dict.Sublist(e.prims, n, mask); kept != e.prims {
-		e.prims, e.source, e.arrays = kept, source, arrays
+	if kept := dict.Sublist(w.prims, n, mask); kept != w.prims {
+		w.prims, w.source, w.arrays = kept, source, arrays
 	}
 }
 
-// release gives up what the entry still holds.
-func (e *entry) release() {
-	e.block.Release()
-	e.arena.Block.Release()
-	e.scratch.Release()
-	e.growth.Drop()
+// release gives up what the write still holds.
+func (w *pending) release() {
+	w.block.Release()
+	w.arena.Block.Release()
+	w.scratch.Release()
+	w.growth.Drop()
 }
 
 // judge refuses what can't be written, whatever the stage holds for the prims. It changes nothing.
-func (s *Stage) judge(q query.Query, w *Write, ordinal uint64, mode Mode) (entry, *Error) {
-	e := entry{name: s.stored(w.Attribute), prims: q.Prims}
-	if err := s.checkTarget("written", e.name, ordinal); err != nil {
-		return e, err
+func (s *Stage) judge(q query.Query, asked *Write, ordinal uint64, mode Mode) (pending, *Error) {
+	w := pending{name: s.stored(asked.Attribute), prims: q.Prims}
+	if err := s.checkTarget("written", w.name, ordinal); err != nil {
+		return w, err
 	}
-	p := &w.Payload
-	name := s.quoted(w.Attribute)
+	p := &asked.Payload
+	name := s.quoted(asked.Attribute)
 	switch {
 	case len(p.Views) == 0:
-		return e, errorf(InvalidArgument, "attribute %q: tensor_count is 0; pass at least one tensor", name)
+		return w, errorf(InvalidArgument, "attribute %q: tensor_count is 0; pass at least one tensor", name)
 	case len(p.Views) != 1 && !p.Array:
-		return e, errorf(InvalidArgument, "attribute %q: a fixed column takes exactly one tensor, got %d; set is_array for one array per prim",
+		return w, errorf(InvalidArgument, "attribute %q: a fixed column takes exactly one tensor, got %d; set is_array for one array per prim",
 			name, len(p.Views))
 	case p.Event != 0:
-		return e, errorf(NotSupported, "attribute %q: cuda_sync.wait_event is %#x, but CUDA is not loaded; pass 0 for host data", name, p.Event)
+		return w, errorf(NotSupported, "attribute %q: cuda_sync.wait_event is %#x, but CUDA is not loaded; pass 0 for host data", name, p.Event)
 	}
 	count, err := p.count(name, q.Prims.Len())
 	if err != nil {
-		return e, err
+		return w, err
 	}
 	if q.Prims.Len() > 0 {
-		e.mask = s.take(p.Mask, (count+63)/64)
-		judgePayload := e.judgePayload
+		w.mask = s.take(p.Mask, (count+63)/64)
+		judgePayload := w.judgePayload
 		if p.Array {
-			judgePayload = e.judgeArrays
+			judgePayload = w.judgeArrays
 		}
 		if err := judgePayload(name, p, count); err != nil {
-			return e, err
+			return w, err
 		}
-		e.schema.Type = s.typeOf(p.Type)
-		if err := s.checkFixed(e.name, e.schema); err != nil {
-			return e, err
+		w.schema.Type = s.typeOf(p.Type)
+		if err := s.checkFixed(w.name, w.schema); err != nil {
+			return w, err
 		}
-		e.prims = s.dict.Sublist(q.Prims, count, e.mask)
+		w.prims = s.dict.Sublist(q.Prims, count, w.mask)
 		if mode == Update {
-			paths := e.prims.Indices()
-			e.keep(s.dict, func(position int) bool { return s.exists(paths[position]) })
+			paths := w.prims.Indices()
+			w.keep(s.dict, func(position int) bool { return s.exists(paths[position]) })
 		}
-		e.owned, e.mask = p.Owned, nil
+		w.owned, w.mask = p.Owned, nil
 	}
-	if err := s.checkMode(e.prims, mode); err != nil {
-		return e, err
+	if err := s.checkMode(w.prims, mode); err != nil {
+		return w, err
 	}
-	if e.prims.Len() == 0 {
-		e.release()
-		e.scratch = memory.Block{}
+	if w.prims.Len() == 0 {
+		w.release()
+		w.scratch = memory.Block{}
 	}
-	return e, nil
+	return w, nil
 }
 
 // apply copies every payload, then makes all of them records. When it fails nothing has been written.
-func (s *Stage) apply(entries []entry, ordinal uint64, mode Mode) *Error {
-	if err := s.copyIn(entries, ordinal, mode); err != nil {
+func (s *Stage) apply(batch []pending, ordinal uint64, mode Mode) *Error {
+	if err := s.copyIn(batch, ordinal, mode); err != nil {
 		return err
 	}
-	if err := s.prepareAll(entries); err != nil {
+	if err := s.prepareAll(batch); err != nil {
 		return err
 	}
-	s.recordAll(entries, ordinal)
+	s.recordAll(batch, ordinal)
 	return nil
 }
 
-func (s *Stage) prepareAll(entries []entry) *Error {
-	for i := range entries {
-		if err := s.prepare(&entries[i]); err != nil {
+func (s *Stage) prepareAll(batch []pending) *Error {
+	for i := range batch {
+		if err := s.prepare(&batch[i]); err != nil {
 			return err
 		}
 	}
@@ -203,13 +195,13 @@ func (s *Stage) prepareAll(entries []entry) *Error {
 }
 
 // recordAll makes what was copied and prepared records. Nothing in it fails.
-func (s *Stage) recordAll(entries []entry, ordinal uint64) {
-	for i := range entries {
-		e := &entries[i]
-		s.bind(e)
-		e.adopt(ordinal)
-		s.record(*e, ordinal)
-		e.block, e.arena = memory.Block{}, column.Arena{} // the column's now
+func (s *Stage) recordAll(batch []pending, ordinal uint64) {
+	for i := range batch {
+		w := &batch[i]
+		s.bind(w)
+		w.adopt(ordinal)
+		s.record(*w, ordinal)
+		w.block, w.arena = memory.Block{}, column.Arena{} // the column's now
 	}
 }
 
@@ -219,60 +211,60 @@ const unlockFrom = 1 << 18
 
 // copyIn makes the one copy of a write, into blocks that belong to nobody yet. A long one lets other operations of the
 // stage go on meanwhile; what was judged before is then judged again.
-func (s *Stage) copyIn(entries []entry, ordinal uint64, mode Mode) *Error {
-	total, err := s.makeRoom(entries)
+func (s *Stage) copyIn(batch []pending, ordinal uint64, mode Mode) *Error {
+	total, err := s.makeRoom(batch)
 	if err != nil {
 		return err
 	}
 	if total < unlockFrom || mode == Update { // an update has chosen its prims and can't choose again
-		fill(entries)
+		fill(batch)
 		return nil
 	}
-	s.fillUnlocked(entries)
-	return s.judgeAgain(entries, ordinal, mode)
+	s.fillUnlocked(batch)
+	return s.judgeAgain(batch, ordinal, mode)
 }
 
 // makeRoom takes the blocks into which payloads are copied, and returns how many bytes they are.
-func (s *Stage) makeRoom(entries []entry) (total int, err *Error) {
-	for i := range entries {
-		e := &entries[i]
-		if e.adoptable() {
+func (s *Stage) makeRoom(batch []pending) (total int, err *Error) {
+	for i := range batch {
+		w := &batch[i]
+		if w.adoptable() {
 			continue
 		}
-		if err := e.makeRoom(); err != nil {
-			return 0, wrap(err, "attribute %q", s.quoted(e.name))
+		if err := w.makeRoom(); err != nil {
+			return 0, wrap(err, "attribute %q", s.quoted(w.name))
 		}
-		total += e.block.Size() + e.arena.Block.Size()
+		total += w.block.Size() + w.arena.Block.Size()
 	}
 	return total, nil
 }
 
-func (s *Stage) fillUnlocked(entries []entry) {
+func (s *Stage) fillUnlocked(batch []pending) {
 	s.mu.Unlock()
 	defer s.mu.Lock()
-	fill(entries)
+	fill(batch)
 }
 
-func fill(entries []entry) {
-	for i := range entries {
-		entries[i].fill()
+func fill(batch []pending) {
+	for i := range batch {
+		batch[i].fill()
 	}
 }
 
 // judgeAgain refuses what has become impossible while the mutex was free.
-func (s *Stage) judgeAgain(entries []entry, ordinal uint64, mode Mode) (err *Error) {
+func (s *Stage) judgeAgain(batch []pending, ordinal uint64, mode Mode) (err *Error) {
 	if err := s.checkOpen(); err != nil {
 		return err
 	}
-	for i := range entries {
-		e := &entries[i]
-		if err := s.checkFloor(e.name, ordinal); err != nil {
+	for i := range batch {
+		w := &batch[i]
+		if err := s.checkFloor(w.name, ordinal); err != nil {
 			return err
 		}
-		if err := s.checkMode(e.prims, mode); err != nil {
+		if err := s.checkMode(w.prims, mode); err != nil {
 			return err
 		}
-		if e.column, err = s.columnFor(e.name, e.prims, e.schema, ordinal); err != nil {
+		if w.column, err = s.columnFor(w.name, w.prims, w.schema, ordinal); err != nil {
 			return err
 		}
 	}
@@ -283,112 +275,112 @@ func (s *Stage) judgeAgain(entries []entry, ordinal uint64, mode Mode) (err *Err
 const ownedAlignment = 64
 
 // adoptable reports whether the tensor's own memory might become the column's, as far as the tensor decides it.
-func (e *entry) adoptable() bool {
-	if !e.owned.Valid() || e.schema.Array || e.source != nil || memory.Guarding() { // others' pages cannot be guarded
+func (w *pending) adoptable() bool {
+	if !w.owned.Valid() || w.schema.Array || w.source != nil || memory.Guarding() { // others' pages cannot be guarded
 		return false
 	}
-	bytes, ok := e.view.Packed()
-	return ok && len(bytes) > 0 && uintptr(unsafe.Pointer(&bytes[0]))%ownedAlignment == 0 && unsafe.Pointer(&bytes[0]) == e.owned.Pointer()
+	bytes, ok := w.view.Packed()
+	return ok && len(bytes) > 0 && uintptr(unsafe.Pointer(&bytes[0]))%ownedAlignment == 0 && unsafe.Pointer(&bytes[0]) == w.owned.Pointer()
 }
 
 // adopt takes the tensor's memory over if it is all of the column's newest value; else it is copied after all. Where there is
 // no memory for the copy the record keeps the tensor's own until it is sealed.
-func (e *entry) adopt(ordinal uint64) {
-	if e.block.Valid() {
+func (w *pending) adopt(ordinal uint64) {
+	if w.block.Valid() {
 		return
 	}
-	if e.column.Newest(e.rows, ordinal) || e.makeRoom() != nil {
-		e.block = e.owned.Retain()
+	if w.column.Newest(w.rows, ordinal) || w.makeRoom() != nil {
+		w.block = w.owned.Retain()
 		return
 	}
-	e.fill()
+	w.fill()
 }
 
 // maxPayload is more than any machine has.
 const maxPayload = 1 << 46
 
 // makeRoom takes the blocks into which the payload is copied.
-func (e *entry) makeRoom() (err error) {
+func (w *pending) makeRoom() (err error) {
 	switch {
-	case e.schema.Array:
+	case w.schema.Array:
 		total := 0
-		for _, values := range e.arrays {
+		for _, values := range w.arrays {
 			if total += values.Size(); total < 0 || total > maxPayload {
 				return &memory.OutOfMemory{Size: total, Purpose: memory.Columns}
 			}
 		}
-		e.block, e.arena, err = newArrays(len(e.arrays), total, false)
-	case e.column != nil:
-		e.block, err = e.column.Buffer(e.prims.Len()*e.schema.DType.Size(), false)
+		w.block, w.arena, err = newArrays(len(w.arrays), total, false)
+	case w.column != nil:
+		w.block, err = w.column.Buffer(w.prims.Len()*w.schema.DType.Size(), false)
 	default:
-		e.block, err = memory.Alloc(e.prims.Len()*e.schema.DType.Size(), memory.Columns)
+		w.block, err = memory.Alloc(w.prims.Len()*w.schema.DType.Size(), memory.Columns)
 	}
 	return err
 }
 
 // fill copies the payload. It touches nothing of the stage's.
-func (e *entry) fill() {
-	width := e.schema.DType.Size()
+func (w *pending) fill() {
+	width := w.schema.DType.Size()
 	switch {
-	case !e.block.Valid(): // the payload's own memory may be taken over
+	case !w.block.Valid(): // the payload's own memory may be taken over
 		return
-	case e.schema.Array:
-		e.fillArrays()
+	case w.schema.Array:
+		w.fillArrays()
 		return
-	case e.source != nil:
-		e.gatherIn(width)
+	case w.source != nil:
+		w.gatherIn(width)
 	default:
-		tensor.CopyRows(e.block.Bytes(), e.view)
+		tensor.CopyRows(w.block.Bytes(), w.view)
 	}
-	memory.Copied(e.prims.Len() * width)
+	memory.Copied(w.prims.Len() * width)
 }
 
 // gatherIn copies the payload rows that the prims ask for, and only those.
-func (e *entry) gatherIn(width int) {
-	if packed, ok := e.view.Packed(); ok {
-		tensor.GatherRows(e.block.Bytes(), packed, e.source, width)
+func (w *pending) gatherIn(width int) {
+	if packed, ok := w.view.Packed(); ok {
+		tensor.GatherRows(w.block.Bytes(), packed, w.source, width)
 		return
 	}
-	for i, row := range e.source {
-		tensor.CopyRows(e.block.Bytes()[i*width:(i+1)*width], e.view.Row(int(row)))
+	for i, row := range w.source {
+		tensor.CopyRows(w.block.Bytes()[i*width:(i+1)*width], w.view.Row(int(row)))
 	}
 }
 
 // prepare finds the rows of the prims and takes the memory that giving rows to the others needs. It changes nothing.
-func (s *Stage) prepare(e *entry) *Error {
-	if e.column == nil {
-		e.column = s.newColumn(e.schema)
-		e.fresh = true
+func (s *Stage) prepare(w *pending) *Error {
+	if w.column == nil {
+		w.column = s.newColumn(w.schema)
+		w.fresh = true
 	}
 	var err error
-	if e.growth, err = e.column.bindings.Prepare(e.column.Column, e.prims); err != nil {
-		return wrap(err, "attribute %q", s.quoted(e.name))
+	if w.growth, err = w.column.bindings.Prepare(w.column.Column, w.prims); err != nil {
+		return wrap(err, "attribute %q", s.quoted(w.name))
 	}
 	return nil
 }
 
 // bind creates what is missing: the attribute, the column, the rows.
-func (s *Stage) bind(e *entry) {
-	if e.fresh {
-		s.attach(s.known(e.name), e.column)
+func (s *Stage) bind(w *pending) {
+	if w.fresh {
+		s.attach(s.known(w.name), w.column)
 	}
-	b, added := e.column.bindings.Grow(e.column.Column, e.growth)
-	e.growth = query.Growth{}
-	e.rows, e.added = b.Rows(), added
+	b, added := w.column.bindings.Grow(w.column.Column, w.growth)
+	w.growth = query.Growth{}
+	w.rows, w.added = b.Rows(), added
 }
 
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
-func (s *Stage) record(e entry, ordinal uint64) {
-	a := s.known(e.name)
-	a.stamp(e.column, e.schema)
-	if e.column.Settled(e.rows) {
-		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
-		s.count(a, e.added, +1)
+func (s *Stage) record(w pending, ordinal uint64) {
+	a := s.known(w.name)
+	a.stamp(w.column, w.schema)
+	if w.column.Settled(w.rows) {
+		w.column.WriteArrays(w.rows, ordinal, w.block, w.arena)
+		s.count(a, w.added, +1)
 	} else {
-		e.column.WriteArrays(e.rows, ordinal, e.block, e.arena)
-		s.appear(a, e.column, e.rows)
+		w.column.WriteArrays(w.rows, ordinal, w.block, w.arena)
+		s.appear(a, w.column, w.rows)
 	}
-	s.note(a, e.column, e.rows)
+	s.note(a, w.column, w.rows)
 }
 
 // latest is above every ordinal: the newest state, whatever its ordinal.
@@ -397,7 +389,9 @@ const latest = ^uint64(0)
 // note takes down that rows of an attribute were written or deleted: filters are to look at them anew, and there is something
 // to seal.
 func (s *Stage) note(a *attribute, c *bound, rows column.Rows) {
-	a.touched(c, rows)
+	if a.postings != nil && !a.postings.touch(c.Column, rows) {
+		a.postings = nil
+	}
 	if !a.queued {
 		a.queued = true
 		s.unsealed = append(s.unsealed, a)
