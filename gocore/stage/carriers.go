@@ -4,9 +4,6 @@ import (
 	"ovstage/gocore/column"
 )
 
-// exists reports whether a prim carries anything, in the newest executed state.
-func (s *Stage) exists(path uint32) bool { return s.prims.Exists(path) }
-
 // count counts an attribute on prims, or off.
 func (s *Stage) count(a *attribute, paths []uint32, change int) {
 	if len(paths) == 0 {

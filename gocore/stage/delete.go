@@ -1,9 +1,6 @@
 package stage
 
 import (
-	"cmp"
-	"slices"
-
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 )
@@ -94,19 +91,4 @@ func (s *Stage) heldBy(prims []uint32) []*attribute {
 		return found
 	}
 	return sorted(append(found, s.deleting...))
-}
-
-// sorted puts attributes into the order of their names, each once.
-func sorted(attributes []*attribute) []*attribute {
-	slices.SortFunc(attributes, func(a, b *attribute) int { return cmp.Compare(a.name, b.name) })
-	return slices.Compact(attributes)
-}
-
-// holding returns the rows of those prims that hold a value at an ordinal. The caller owns the list.
-func (c *bound) holding(prims *pathdict.List, ordinal uint64) (column.Rows, error) {
-	rows, err := c.rowsOf(prims)
-	if err != nil || rows.Len() == 0 {
-		return column.Rows{}, err
-	}
-	return rows.Where(c.Alive(rows, ordinal))
 }

@@ -11,12 +11,6 @@ import (
 	"ovstage/gocore/tensor"
 )
 
-// derived names the attributes that follow from the paths of prims and can't be written.
-var derived = []string{"usd-path", "usd-parent", "usd-children", "usd-active"}
-
-// isDerived reports whether an attribute is one of them.
-func (s *Stage) isDerived(name pathdict.Token) bool { return slices.Contains(derived, s.text(name)) }
-
 // derive adds the group of a derived attribute to a read. It shows the prims as they are now, sealed or not: floors do not
 // matter, there is no history, and a range of changes has nothing of it. The group is made for the read, a few ns for each
 // prim of the query.

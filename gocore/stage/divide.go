@@ -3,9 +3,7 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
 )
 
 // assign finds the column of the last write. A write that no column takes as a whole is divided among those that take a part
@@ -53,54 +51,4 @@ func (s *Stage) divide(w pending, ordinal uint64) (parts []pending, err *Error) 
 		w.scratch = memory.Block{} // the first part's
 	}
 	return parts, nil
-}
-
-// homeless stands for the home of a prim that has no value.
-const homeless = -1
-
-// homes finds for each prim which column of the attribute takes its values, by index among the columns: the column in which the
-// prim has a value, or had a value until a delete above the ordinal. Prims that have none go where most of the others do; of
-// columns with equally many, to the oldest.
-func (s *Stage) homes(a *attribute, prims *pathdict.List, schema column.Schema, ordinal uint64) ([]int, *Error) {
-	homes := slices.Repeat([]int{homeless}, prims.Len())
-	for at, c := range a.columns {
-		takes, err := a.takes(c, prims, schema)
-		if err != nil {
-			return nil, wrap(err, "attribute %q", s.quoted(a.name))
-		}
-		if !takes {
-			continue
-		}
-		b, err := c.bindings.Of(c.Column, prims)
-		if err != nil {
-			return nil, wrap(err, "attribute %q", s.quoted(a.name))
-		}
-		alive, deleted := c.AllAlive(latest), c.DeletedAbove(ordinal)
-		b.Each(func(position int, row uint32) {
-			if alive.Has(int(row)) || homes[position] == homeless && deleted.Has(int(row)) {
-				homes[position] = at
-			}
-		})
-	}
-	house(homes, len(a.columns))
-	return homes, nil
-}
-
-// house gives a home to those that have none, if others have one.
-func house(homes []int, columns int) {
-	prims := make([]int, columns)
-	for _, at := range homes {
-		if at != homeless {
-			prims[at]++
-		}
-	}
-	most := slices.Max(prims)
-	if most == 0 {
-		return
-	}
-	for position, at := range homes {
-		if at == homeless {
-			homes[position] = slices.Index(prims, most)
-		}
-	}
 }

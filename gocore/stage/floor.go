@@ -126,17 +126,3 @@ func (s *Stage) ReleaseOrdinalQuery(id OrdinalQueryID) (op uint64, err *Error) {
 	delete(s.ordinals, id)
 	return s.succeed(), nil
 }
-
-// checkNames refuses tokens that the dictionary never minted, and texts that are too long for a name.
-func (s *Stage) checkNames(argument string, names []pathdict.Token) *Error {
-	for i, name := range names {
-		switch text, ok := s.dict.TokenString(name); {
-		case !ok || text == "":
-			return errorf(InvalidArgument,
-				"%s[%d]: %d is not a token of this stage's dictionary; intern the attribute name first", argument, i, name)
-		case len(text) > MaxName:
-			return errorf(InvalidArgument, "%s[%d]: the name has %d bytes, expected at most %d", argument, i, len(text), MaxName)
-		}
-	}
-	return nil
-}

@@ -30,23 +30,6 @@ func (s *Stage) Missing(id ReadID, index uint64) (Missing, bool) {
 	return Missing{m.attribute, s.say(m)}, true
 }
 
-// absence is what is found out when a read serves nothing of an attribute. Words are made of it if somebody asks.
-type absence struct {
-	attribute pathdict.Token
-	span      Range
-	floor     uint64
-	newest    uint64 // the newest write that is not sealed, of those that the prims have
-	deleted   uint64 // when the last of the prims lost it; 0 when that was forgotten
-
-	unlisted bool // the query lists no prims
-	absent   bool // none of those that it lists exists
-	unknown  bool // nothing is stored under this name
-	unsealed bool
-	gone     bool
-	carried  bool             // some of the prims have it, so that the range is to blame
-	others   []pathdict.Token // what the first of the prims have instead
-}
-
 // Bounds of what an absence looks at: it is found out for whoever reads, asked or not.
 const (
 	mostLooks  = 1 << 14 // prims that are asked what they carry
@@ -100,8 +83,6 @@ func (s *Stage) carriedBy(paths []uint32, but pathdict.Token) (names []pathdict.
 	names = slices.DeleteFunc(names, func(name pathdict.Token) bool { return name == but })
 	return names[:min(len(names), mostOthers)]
 }
-
-// ---- Words ----
 
 // say puts an absence into words.
 func (s *Stage) say(m absence) string {

@@ -1,15 +1,26 @@
 package stage
 
 import (
-	"fmt"
-	"math/bits"
-	"slices"
-
-	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/tensor"
 )
+
+// Mode says what a write does with prims that exist and with those that do not.
+type Mode uint32
+
+// The modes.
+const (
+	Upsert Mode = 0 // creates absent prims, updates present ones
+	Insert Mode = 1 // creates prims; refused when any of them exists
+	Update Mode = 2 // updates present prims, leaves absent ones alone
+)
+
+// Write is one attribute of a batch.
+type Write struct {
+	Attribute pathdict.Token
+	Payload   Payload
+}
 
 // Payload is what a write brings.
 type Payload struct {
@@ -50,96 +61,4 @@ func (p *Payload) count(name string, prims int) (int, *Error) {
 	default:
 		return count, nil
 	}
-}
-
-// take copies the first n of what a client has lent for the length of the call: it may change meanwhile, so that it is read once,
-// before it is judged. The copy is good until the next one, or until the mutex is free.
-func (s *Stage) take(lent []uint64, n int) []uint64 {
-	if lent == nil {
-		return nil
-	}
-	if cap(s.taken) > mostTaken && n <= mostTaken {
-		s.taken = nil
-	}
-	s.taken = append(s.taken[:0], lent[:n]...)
-	return s.taken
-}
-
-// mostTaken is how many words are kept for the next call, rather than for the largest that ever came.
-const mostTaken = 1 << 13
-
-// judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
-func (w *pending) judgePayload(name string, p *Payload, count int) *Error {
-	w.view = p.Views[0]
-	if err := checkView(w.view, name); err != nil {
-		return err
-	}
-	rows, dtype, err := w.view.Fold()
-	if err != nil {
-		return wrap(err, "attribute %q", name)
-	}
-	if err := p.Semantic.Check(dtype, false); err != nil {
-		return wrap(err, "attribute %q", name)
-	}
-	w.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
-	if p.IndexMap != nil {
-		w.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
-		for i, row := range w.source {
-			if int(row) >= rows {
-				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
-					name, i, row, rows)
-			}
-		}
-		return nil
-	}
-	if rows != count {
-		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
-			name, tensor.Axes(w.view.Shape), w.view.DType, rows, count, flatHint(w.view, rows, count))
-	}
-	if w.mask != nil {
-		w.source = selected(w.mask, count)
-	}
-	return nil
-}
-
-// checkView refuses a tensor that this build can't read.
-func checkView(v tensor.View, name string) *Error {
-	if v.Device.Type != tensor.CPU {
-		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first", name, v.Device)
-	}
-	if err := v.CheckExtents(); err != nil {
-		return wrap(err, "attribute %q", name)
-	}
-	return nil
-}
-
-// selected lists the positions below n whose bit is set.
-func selected(mask []uint64, n int) []uint32 {
-	ones := 0
-	for _, word := range mask {
-		ones += bits.OnesCount64(word)
-	}
-	list := make([]uint32, 0, min(ones, n))
-	for at, word := range mask[:(n+63)/64] {
-		if beyond := 64*(at+1) - n; beyond > 0 {
-			word &= ^uint64(0) >> beyond
-		}
-		for ; word != 0; word &= word - 1 {
-			list = append(list, uint32(64*at+bits.TrailingZeros64(word)))
-		}
-	}
-	return list
-}
-
-// flatHint explains the commonest mistake: components counted as rows.
-func flatHint(v tensor.View, rows, prims int) string {
-	if rows == 1 && prims > 1 {
-		return fmt.Sprintf("; for one value for all prims pass an index_map of %d zeros (np.zeros(%d, np.uint32)), or a row per prim (np.full(%d, value, dtype))",
-			prims, prims, prims)
-	}
-	if len(v.Shape) != 1 || prims == 0 || rows <= prims || rows%prims != 0 {
-		return ""
-	}
-	return fmt.Sprintf("; a flat buffer is not cut into tuples: pass shape (%d, %d), or a dtype with %d lanes and shape (%d,)",
-		prims, rows/prims, int(v.DType.Lanes)*rows/prims, prims)
 }

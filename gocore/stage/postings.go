@@ -50,29 +50,6 @@ func (p *postings) of(token pathdict.Token) []uint32 {
 	return append(current, p.recent.of(token)...)
 }
 
-// postings returns those of an attribute, as of now.
-func (s *Stage) postings(a *attribute) (*postings, error) {
-	if a.postings == nil {
-		all, err := s.holders(a, func(c *bound) (column.Rows, error) { return column.Interval(0, c.Rows()), nil })
-		if err != nil {
-			return nil, err
-		}
-		a.postings = &postings{all: all}
-	}
-	p := a.postings
-	if len(p.touched) > 0 && p.recent == nil {
-		recent, err := s.holders(a, func(c *bound) (column.Rows, error) { return c.having(p.touched) })
-		if err != nil {
-			return nil, err
-		}
-		p.recent = &recent
-		if len(p.touched) >= minTouched && 8*len(p.touched) > len(p.all.prims) {
-			p.fold()
-		}
-	}
-	return p, nil
-}
-
 // minTouched is the number of touched prims below which nothing is worth to be made anew for them.
 const minTouched = 16
 
@@ -110,41 +87,6 @@ func (p *postings) fold() {
 		}
 	}
 	*p = postings{all: folded}
-}
-
-// holders collects the tokens of an attribute from chosen rows of its columns.
-func (s *Stage) holders(a *attribute, choose func(c *bound) (column.Rows, error)) (holders, error) {
-	held := pairs{number: map[pathdict.Token]uint32{}}
-	for _, c := range a.columns {
-		if !s.holdsTokens(a, c.Schema()) {
-			continue
-		}
-		rows, err := choose(c)
-		if err == nil {
-			err = held.collect(c.Column, rows)
-			rows.Release()
-		}
-		if err != nil {
-			return holders{}, err
-		}
-	}
-	return held.sorted(), nil
-}
-
-// having returns the rows of those prims that have one. The caller owns the list.
-func (c *bound) having(prims []uint32) (column.Rows, error) {
-	block, err := memory.Alloc(4*len(prims), memory.Indices)
-	if err != nil {
-		return column.Rows{}, err
-	}
-	rows, n := block.Uint32s(len(prims)), 0
-	for _, path := range prims {
-		if row := c.Row(path); row >= 0 {
-			rows[n] = uint32(row)
-			n++
-		}
-	}
-	return column.Indexed(block, n), nil
 }
 
 // pairs is who holds which token, in no order. Tokens get small numbers as they appear, so that they can be counted.

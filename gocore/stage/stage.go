@@ -1,24 +1,9 @@
-// Package stage is the attribute stage: rows are prims, columns are named attributes, every write carries an ordinal, a
-// monotone write floor seals ordinals, and reads serve sealed snapshots.
-//
-// It is the only package that ties the others together. One write, followed from here: the query gives the list of prims
-// (package query), its binding gives their rows in the attribute's column (query.Bindings), the payload is copied once
-// into a block (packages tensor, memory), and the block becomes a record of the column (package column) until the floor
-// passes its ordinal.
-//
-// # Concurrency
-//
-// Every method is safe from any goroutine. One mutex serialises the operations of a stage, which run inline and in the
-// order of submission: an operation is finished when the call that submitted it returns. Blocks that a reader holds are
-// immutable and reference counted, so readers need no lock to look at bytes.
 package stage
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 
-	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/prims"
 	"ovstage/gocore/query"
@@ -60,30 +45,6 @@ type (
 	MapID          uint64
 	OrdinalQueryID uint64
 )
-
-// MaxName is the largest number of bytes of an attribute's name.
-const MaxName = 4096
-
-// attribute is everything known under one name: its floor and one column for each schema in use.
-type attribute struct {
-	name    pathdict.Token
-	plain   bool // the interface has no rule for its name
-	floor   uint64
-	columns []*bound
-	past    uint64 // generations of columns that have gone
-
-	queued, deleting, keeping bool // listed in the stage's unsealed, deleting, keeping
-
-	carriers prims.Set // the prims that carry it
-	postings *postings // once a filter asked for its tokens
-}
-
-// bound is a column and what path lists mean in it.
-type bound struct {
-	*column.Column
-	bindings query.Bindings
-	spent    bool // listed in the stage's spent
-}
 
 // New returns an empty stage over a dictionary, which it shares with others and does not close. ops may be nil.
 func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
@@ -158,40 +119,6 @@ func (s *Stage) nextID() uint64 { return handles.Add(1) }
 // nextIDs takes n consecutive numbers and returns the first.
 func (s *Stage) nextIDs(n int) uint64 { return handles.Add(uint64(n)) - uint64(n) + 1 }
 
-// known returns the attribute of that name, which it creates if need be.
-func (s *Stage) known(name pathdict.Token) *attribute {
-	a := s.attributes[name]
-	if a == nil {
-		a = &attribute{name: name, plain: !s.ruled(name)}
-		s.attributes[name] = a
-	}
-	return a
-}
-
-// newColumn returns a column that is no attribute's yet.
-func (s *Stage) newColumn(schema column.Schema) *bound {
-	return &bound{Column: column.New(schema), bindings: query.Bindings{Resolved: &s.resolved}}
-}
-
-// attach makes a column an attribute's.
-func (s *Stage) attach(a *attribute, c *bound) {
-	c.KeepHistory(s.history, s.floorOf(a))
-	a.columns = append(a.columns, c)
-	s.inUse[a.name] = a
-}
-
-// stamp gives a column without a role, or without the name of its type, those of the values that it gets.
-func (a *attribute) stamp(c *bound, values column.Schema) {
-	have := c.Schema()
-	if have.Semantic == 0 && values.Semantic != 0 && !isText(have.Type) { // the role of texts is that they have none
-		c.Stamp(values.Semantic)
-		a.postings = nil // its values may be tokens from now on
-	}
-	if have.Type.Token == 0 && values.Type.Token != 0 {
-		c.StampType(values.Type)
-	}
-}
-
 // floorOf is the effective floor of an attribute, nil for one that is not known yet.
 func (s *Stage) floorOf(a *attribute) uint64 {
 	if a == nil {
@@ -200,30 +127,8 @@ func (s *Stage) floorOf(a *attribute) uint64 {
 	return max(s.floor, a.floor)
 }
 
-// text is an attribute's name.
-func (s *Stage) text(name pathdict.Token) string {
-	text, _ := s.dict.TokenString(name)
-	return text
-}
-
-// quoted is an attribute's name for error texts, cut where it is long.
-func (s *Stage) quoted(name pathdict.Token) string {
-	const most = 200
-	text := s.text(name)
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
-
-// path is a prim's path for error texts.
-func (s *Stage) path(p pathdict.Path) string {
-	text, err := s.dict.PathString(p)
-	if err != nil {
-		return "(unknown path)"
-	}
-	return text
-}
+// exists reports whether a prim carries anything, in the newest executed state.
+func (s *Stage) exists(path uint32) bool { return s.prims.Exists(path) }
 
 // Counters is what a stage knows about itself; leak tests assert on it.
 type Counters struct {

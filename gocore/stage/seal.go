@@ -3,8 +3,29 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/prims"
+	"ovstage/gocore/column"
 )
+
+// note takes down that rows of an attribute were written or deleted: filters are to look at them anew, and there is something
+// to seal.
+func (s *Stage) note(a *attribute, c *bound, rows column.Rows) {
+	if a.postings != nil && !a.postings.touch(c.Column, rows) {
+		a.postings = nil
+	}
+	if !a.queued {
+		a.queued = true
+		s.unsealed = append(s.unsealed, a)
+	}
+}
+
+// noteDelete is note for a delete.
+func (s *Stage) noteDelete(a *attribute, c *bound, rows column.Rows) {
+	s.note(a, c, rows)
+	if !a.deleting {
+		a.deleting = true
+		s.deleting = append(s.deleting, a)
+	}
+}
 
 // seal folds what the floors have passed, and lets go of what no state shows any more.
 func (s *Stage) seal() {
@@ -47,12 +68,6 @@ func (s *Stage) fold(a *attribute) {
 	}
 }
 
-// spent is a column that holds nothing but the log of who was deleted when. Some are kept for the ranges that ask for that.
-type spent struct {
-	attribute *attribute
-	column    *bound
-}
-
 // bury closes the oldest spent columns where there are too many. What their logs knew is forgotten, so the frontier of changes
 // passes it; it stays at or below the floor.
 func (s *Stage) bury() {
@@ -71,29 +86,4 @@ func (s *Stage) bury() {
 			s.close(a, c)
 		}
 	}
-}
-
-// close drops a column of an attribute.
-func (s *Stage) close(a *attribute, c *bound) {
-	a.past += c.Sealed().Generation()
-	a.columns = slices.DeleteFunc(a.columns, func(o *bound) bool { return o == c })
-	a.postings = nil
-	c.bindings.Close()
-	c.Column.Close()
-	if len(a.columns) == 0 {
-		a.carriers = prims.Set{}
-		delete(s.inUse, a.name)
-	}
-}
-
-// generation rises when rows of an attribute that is known come or go, as of an ordinal.
-func (a *attribute) generation(ordinal uint64) uint64 {
-	if a == nil {
-		return 0
-	}
-	sum := a.past
-	for _, c := range a.columns {
-		sum += c.At(ordinal).Generation()
-	}
-	return sum
 }

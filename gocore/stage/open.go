@@ -8,6 +8,18 @@ import (
 	"ovstage/gocore/tensor"
 )
 
+// MapDesc describes a map session.
+type MapDesc struct {
+	Attribute    pathdict.Token
+	DType        tensor.DType // zero: that of the existing column
+	Semantic     tensor.Semantic
+	Mode         Mode
+	Initial      Initial
+	ElementSizes []uint64 // array columns: elements of each prim
+	HasSizes     bool
+	GroupRows    uint64 // prims of each group, the last one may have fewer; 0: one group of all
+}
+
 // judgeMap refuses what can't be mapped; it finds the schema, and the prims that the mode lets through. An Insert or Update
 // is judged here, by the prims of now, and not again when it commits.
 func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
@@ -39,54 +51,6 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 		return err
 	}
 	return s.share(m, desc)
-}
-
-// share finds the column of a session's prims, or divides them among those that take a part each, as a write is.
-func (s *Stage) share(m *session, desc *MapDesc) *Error {
-	c, refused := s.columnFor(m.name, m.prims, m.schema, m.ordinal)
-	if refused == nil {
-		m.shares = []share{{m.prims, c}}
-		return nil
-	}
-	a := s.attributes[m.name]
-	homes, err := s.homes(a, m.prims, m.schema, m.ordinal)
-	if err != nil {
-		return err
-	}
-	positions, sizes := make([]uint32, 0, len(homes)), make([]uint64, 0, len(desc.ElementSizes))
-	for at, c := range a.columns {
-		var paths []uint32
-		for k, path := range m.prims.Indices() {
-			if homes[k] != at {
-				continue
-			}
-			paths, positions = append(paths, path), append(positions, m.position(k))
-			if desc.HasSizes {
-				sizes = append(sizes, desc.ElementSizes[k])
-			}
-		}
-		if len(paths) == 0 {
-			continue
-		}
-		p := share{s.dict.ListAt(paths), c}
-		if err := s.contradicted(a, c, p.prims, m.schema, m.ordinal); err != nil {
-			return err
-		}
-		m.shares = append(m.shares, p)
-	}
-	if len(m.shares) == 0 {
-		return refused
-	}
-	m.positions, desc.ElementSizes = positions, sizes
-	return nil
-}
-
-// position is where the query lists a prim.
-func (m *session) position(prim int) uint32 {
-	if m.positions == nil {
-		return uint32(prim)
-	}
-	return m.positions[prim]
 }
 
 // keepExisting narrows a map to the prims that exist, with their element sizes.
@@ -135,19 +99,6 @@ func (s *Stage) judgeSchema(m *session, desc MapDesc, name string) *Error {
 	return nil
 }
 
-// checkSizes refuses a map of more bytes than memory can have.
-func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
-	const limit = 1 << 46
-	total := uint64(0)
-	for i, n := range sizes {
-		if n > limit || total+n*uint64(dtype.Size()) > limit {
-			return errorf(OutOfMemory, "attribute %q: element_sizes[%d] is %d, with which the map would exceed %d bytes", name, i, n, uint64(limit))
-		}
-		total += n * uint64(dtype.Size())
-	}
-	return nil
-}
-
 // kind tells whether the prims carry arrays under a name, and whether they carry it at all.
 func (s *Stage) kind(prims *pathdict.List, name pathdict.Token) (array, carried bool) {
 	if a := s.attributes[name]; a != nil {
@@ -190,6 +141,59 @@ func (s *Stage) existingDType(prims *pathdict.List, attr pathdict.Token, name st
 	return found.Schema().DType, nil
 }
 
+// checkSizes refuses a map of more bytes than memory can have.
+func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
+	const limit = 1 << 46
+	total := uint64(0)
+	for i, n := range sizes {
+		if n > limit || total+n*uint64(dtype.Size()) > limit {
+			return errorf(OutOfMemory, "attribute %q: element_sizes[%d] is %d, with which the map would exceed %d bytes", name, i, n, uint64(limit))
+		}
+		total += n * uint64(dtype.Size())
+	}
+	return nil
+}
+
+// share finds the column of a session's prims, or divides them among those that take a part each, as a write is.
+func (s *Stage) share(m *session, desc *MapDesc) *Error {
+	c, refused := s.columnFor(m.name, m.prims, m.schema, m.ordinal)
+	if refused == nil {
+		m.shares = []share{{m.prims, c}}
+		return nil
+	}
+	a := s.attributes[m.name]
+	homes, err := s.homes(a, m.prims, m.schema, m.ordinal)
+	if err != nil {
+		return err
+	}
+	positions, sizes := make([]uint32, 0, len(homes)), make([]uint64, 0, len(desc.ElementSizes))
+	for at, c := range a.columns {
+		var paths []uint32
+		for k, path := range m.prims.Indices() {
+			if homes[k] != at {
+				continue
+			}
+			paths, positions = append(paths, path), append(positions, m.position(k))
+			if desc.HasSizes {
+				sizes = append(sizes, desc.ElementSizes[k])
+			}
+		}
+		if len(paths) == 0 {
+			continue
+		}
+		p := share{s.dict.ListAt(paths), c}
+		if err := s.contradicted(a, c, p.prims, m.schema, m.ordinal); err != nil {
+			return err
+		}
+		m.shares = append(m.shares, p)
+	}
+	if len(m.shares) == 0 {
+		return refused
+	}
+	m.positions, desc.ElementSizes = positions, sizes
+	return nil
+}
+
 // lend cuts a session's prims into groups and gives each its buffer. On failure the session holds what it got so far.
 func (s *Stage) lend(m *session, desc MapDesc) *Error {
 	count := m.prims.Len()
@@ -213,18 +217,6 @@ func (s *Stage) lend(m *session, desc MapDesc) *Error {
 		}
 	}
 	return nil
-}
-
-// cut makes groups of so many prims of each share; the last one may have fewer.
-func (m *session) cut(rows int) {
-	from := 0
-	for _, p := range m.shares {
-		for at := 0; at < p.prims.Len(); at += rows {
-			prims := m.dict.Part(p.prims, at, min(rows, p.prims.Len()-at))
-			m.groups = append(m.groups, mapped{from: from + at, prims: prims, column: p.column})
-		}
-		from += p.prims.Len()
-	}
 }
 
 // open takes the group's buffer, with its initial contents.

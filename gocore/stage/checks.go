@@ -1,0 +1,61 @@
+package stage
+
+import (
+	"slices"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/tensor"
+)
+
+// checkTarget refuses names that can't be written and ordinals that are sealed.
+func (s *Stage) checkTarget(verb string, name pathdict.Token, ordinal uint64) *Error {
+	if s.isPlain(name) {
+		return s.checkFloor(name, ordinal)
+	}
+	if err := s.checkNames("attribute", []pathdict.Token{name}); err != nil {
+		return err
+	}
+	if text := s.text(name); slices.Contains(derived, text) {
+		return errorf(NotSupported, "attribute %q is derived from the prims and can't be %s", text, verb)
+	}
+	return s.checkFloor(name, ordinal)
+}
+
+func (s *Stage) checkFloor(name pathdict.Token, ordinal uint64) *Error {
+	if floor := s.floorOf(s.attributes[name]); ordinal <= floor {
+		return errorf(WriteFloorViolation, "attribute %q: ordinal %d is sealed, the write floor is %d; use an ordinal above it",
+			s.quoted(name), ordinal, floor)
+	}
+	return nil
+}
+
+// checkMode refuses unknown modes, and an Insert that meets a prim.
+func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
+	switch mode {
+	case Upsert, Update:
+		return nil
+	case Insert:
+		for i, path := range prims.Indices() {
+			if s.exists(path) {
+				return errorf(PrimNotFound, "prim_mode INSERT: prim %s already exists; nothing was written", s.path(prims.At(i)))
+			}
+		}
+		return nil
+	}
+	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1), UPDATE (2)", int32(mode))
+}
+
+// checkFixed refuses another schema for an attribute whose schema is fixed.
+func (s *Stage) checkFixed(name pathdict.Token, schema column.Schema) *Error {
+	if s.isPlain(name) {
+		return nil
+	}
+	array, fixed := tokenColumns[s.text(name)]
+	expected := column.Schema{DType: tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}, Array: array}
+	given := column.Schema{DType: schema.DType, Array: schema.Array}
+	if !fixed || given == expected && (schema.Semantic == tensor.SemanticNone || schema.Semantic == tensor.SemanticTokenID) {
+		return nil
+	}
+	return errorf(InvalidArgument, "attribute %q holds token ids: expected %s TOKEN_ID, got %s", s.quoted(name), expected, schema)
+}

@@ -1,0 +1,52 @@
+package stage
+
+import (
+	"math/bits"
+
+	"ovstage/gocore/tensor"
+)
+
+// take copies the first n of what a client has lent for the length of the call: it may change meanwhile, so that it is read once,
+// before it is judged. The copy is good until the next one, or until the mutex is free.
+func (s *Stage) take(lent []uint64, n int) []uint64 {
+	if lent == nil {
+		return nil
+	}
+	if cap(s.taken) > mostTaken && n <= mostTaken {
+		s.taken = nil
+	}
+	s.taken = append(s.taken[:0], lent[:n]...)
+	return s.taken
+}
+
+// mostTaken is how many words are kept for the next call, rather than for the largest that ever came.
+const mostTaken = 1 << 13
+
+// selected lists the positions below n whose bit is set.
+func selected(mask []uint64, n int) []uint32 {
+	ones := 0
+	for _, word := range mask {
+		ones += bits.OnesCount64(word)
+	}
+	list := make([]uint32, 0, min(ones, n))
+	for at, word := range mask[:(n+63)/64] {
+		if beyond := 64*(at+1) - n; beyond > 0 {
+			word &= ^uint64(0) >> beyond
+		}
+		for ; word != 0; word &= word - 1 {
+			list = append(list, uint32(64*at+bits.TrailingZeros64(word)))
+		}
+	}
+	return list
+}
+
+// checkView refuses a tensor that this build can't read.
+func checkView(v tensor.View, name string) *Error {
+	if v.Device.Type != tensor.CPU {
+		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first", name, v.Device)
+	}
+	if err := v.CheckExtents(); err != nil {
+		return wrap(err, "attribute %q", name)
+	}
+	return nil
+}

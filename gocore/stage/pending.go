@@ -1,0 +1,150 @@
+package stage
+
+import (
+	"unsafe"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
+	"ovstage/gocore/tensor"
+)
+
+// pending is a judged write: what a client asked for, once it was found that it can be done, on its way to become a record.
+type pending struct {
+	name   pathdict.Token // that of the attribute
+	prims  *pathdict.List // the prims that are written: all of the query, or those that count and mask select
+	view   tensor.View
+	source []uint32 // payload row of each written prim; nil = row k for prim k
+	mask   []uint64 // which of the leading prims are written; while it is judged
+	schema column.Schema
+	column *bound // nil until it is created
+	fresh  bool   // created for this write, and not yet the attribute's
+	growth query.Growth
+	block  memory.Block
+	rows   column.Rows
+	added  []uint32 // path indices that got their first row
+	owned  memory.Block
+
+	arrays  []tensor.View // array columns: the values of each written prim, in place at the client's
+	arena   column.Arena  // and where they are copied to
+	scratch memory.Block  // a tensor that had to be packed before it could be cut
+}
+
+// keep narrows a write to the prims at some positions.
+func (w *pending) keep(dict *pathdict.Dictionary, wanted func(position int) bool) {
+	n := w.prims.Len()
+	mask, source, arrays := make([]uint64, (n+63)/64), make([]uint32, 0, n), w.arrays[:0:0]
+	for i := range n {
+		if !wanted(i) {
+			continue
+		}
+		mask[i/64] |= 1 << (i % 64)
+		switch {
+		case w.schema.Array:
+			arrays = append(arrays, w.arrays[i])
+		case w.source != nil:
+			source = append(source, w.source[i])
+		default:
+			source = append(source, uint32(i))
+		}
+	}
+	if kept := dict.Sublist(w.prims, n, mask); kept != w.prims {
+		w.prims, w.source, w.arrays = kept, source, arrays
+	}
+}
+
+// release gives up what the write still holds.
+func (w *pending) release() {
+	w.block.Release()
+	w.arena.Block.Release()
+	w.scratch.Release()
+	w.growth.Drop()
+}
+
+// adoptable reports whether the tensor's own memory might become the column's, as far as the tensor decides it.
+func (w *pending) adoptable() bool {
+	if !w.owned.Valid() || w.schema.Array || w.source != nil || memory.Guarding() { // others' pages cannot be guarded
+		return false
+	}
+	bytes, ok := w.view.Packed()
+	return ok && len(bytes) > 0 && uintptr(unsafe.Pointer(&bytes[0]))%ownedAlignment == 0 && unsafe.Pointer(&bytes[0]) == w.owned.Pointer()
+}
+
+// ownedAlignment is what storage that is taken over must have: a cache line, so that every consumer can read it in place.
+const ownedAlignment = 64
+
+// makeRoom takes the blocks into which the payload is copied.
+func (w *pending) makeRoom() (err error) {
+	switch {
+	case w.schema.Array:
+		total := 0
+		for _, values := range w.arrays {
+			if total += values.Size(); total < 0 || total > maxPayload {
+				return &memory.OutOfMemory{Size: total, Purpose: memory.Columns}
+			}
+		}
+		w.block, w.arena, err = newArrays(len(w.arrays), total, false)
+	case w.column != nil:
+		w.block, err = w.column.Buffer(w.prims.Len()*w.schema.DType.Size(), false)
+	default:
+		w.block, err = memory.Alloc(w.prims.Len()*w.schema.DType.Size(), memory.Columns)
+	}
+	return err
+}
+
+// maxPayload is more than any machine has.
+const maxPayload = 1 << 46
+
+// fill copies the payload. It touches nothing of the stage's.
+func (w *pending) fill() {
+	width := w.schema.DType.Size()
+	switch {
+	case !w.block.Valid(): // the payload's own memory may be taken over
+		return
+	case w.schema.Array:
+		w.fillArrays()
+		return
+	case w.source != nil:
+		w.gatherIn(width)
+	default:
+		tensor.CopyRows(w.block.Bytes(), w.view)
+	}
+	memory.Copied(w.prims.Len() * width)
+}
+
+// gatherIn copies the payload rows that the prims ask for, and only those.
+func (w *pending) gatherIn(width int) {
+	if packed, ok := w.view.Packed(); ok {
+		tensor.GatherRows(w.block.Bytes(), packed, w.source, width)
+		return
+	}
+	for i, row := range w.source {
+		tensor.CopyRows(w.block.Bytes()[i*width:(i+1)*width], w.view.Row(int(row)))
+	}
+}
+
+// fillArrays copies the values of the prims into the arena.
+func (w *pending) fillArrays() {
+	spans := column.Spans(w.block, len(w.arrays))
+	for i, values := range w.arrays {
+		size := values.Size()
+		spans[i] = column.Span{Offset: uint64(w.arena.Used), Length: uint64(size)}
+		tensor.CopyRows(w.arena.Block.Bytes()[w.arena.Used:], values)
+		w.arena.Used += size
+	}
+	memory.Copied(w.arena.Used)
+}
+
+// adopt takes the tensor's memory over if it is all of the column's newest value; else it is copied after all. Where there is
+// no memory for the copy the record keeps the tensor's own until it is sealed.
+func (w *pending) adopt(ordinal uint64) {
+	if w.block.Valid() {
+		return
+	}
+	if w.column.Newest(w.rows, ordinal) || w.makeRoom() != nil {
+		w.block = w.owned.Retain()
+		return
+	}
+	w.fill()
+}

@@ -1,0 +1,95 @@
+package stage
+
+import (
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/query"
+)
+
+// unlockFrom is the number of bytes from which a copy is made without the stage's mutex: others would wait for longer than
+// it takes to wake them.
+const unlockFrom = 1 << 18
+
+// makeRoom takes the blocks into which payloads are copied, and returns how many bytes they are.
+func (s *Stage) makeRoom(batch []pending) (total int, err *Error) {
+	for i := range batch {
+		w := &batch[i]
+		if w.adoptable() {
+			continue
+		}
+		if err := w.makeRoom(); err != nil {
+			return 0, wrap(err, "attribute %q", s.quoted(w.name))
+		}
+		total += w.block.Size() + w.arena.Block.Size()
+	}
+	return total, nil
+}
+
+func fill(batch []pending) {
+	for i := range batch {
+		batch[i].fill()
+	}
+}
+
+func (s *Stage) fillUnlocked(batch []pending) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	fill(batch)
+}
+
+func (s *Stage) prepareAll(batch []pending) *Error {
+	for i := range batch {
+		if err := s.prepare(&batch[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare finds the rows of the prims and takes the memory that giving rows to the others needs. It changes nothing.
+func (s *Stage) prepare(w *pending) *Error {
+	if w.column == nil {
+		w.column = s.newColumn(w.schema)
+		w.fresh = true
+	}
+	var err error
+	if w.growth, err = w.column.bindings.Prepare(w.column.Column, w.prims); err != nil {
+		return wrap(err, "attribute %q", s.quoted(w.name))
+	}
+	return nil
+}
+
+// bind creates what is missing: the attribute, the column, the rows.
+func (s *Stage) bind(w *pending) {
+	if w.fresh {
+		s.attach(s.known(w.name), w.column)
+	}
+	b, added := w.column.bindings.Grow(w.column.Column, w.growth)
+	w.growth = query.Growth{}
+	w.rows, w.added = b.Rows(), added
+}
+
+// record hands the block over to the column and counts the prims that carry the attribute from now on.
+func (s *Stage) record(w pending, ordinal uint64) {
+	a := s.known(w.name)
+	a.stamp(w.column, w.schema)
+	if w.column.Settled(w.rows) {
+		w.column.WriteArrays(w.rows, ordinal, w.block, w.arena)
+		s.count(a, w.added, +1)
+	} else {
+		w.column.WriteArrays(w.rows, ordinal, w.block, w.arena)
+		s.appear(a, w.column, w.rows)
+	}
+	s.note(a, w.column, w.rows)
+}
+
+// recordAll makes what was copied and prepared records. Nothing in it fails.
+func (s *Stage) recordAll(batch []pending, ordinal uint64) {
+	for i := range batch {
+		w := &batch[i]
+		s.bind(w)
+		w.adopt(ordinal)
+		s.record(*w, ordinal)
+		w.block, w.arena = memory.Block{}, column.Arena{} // the column's now
+	}
+}

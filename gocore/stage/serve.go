@@ -1,0 +1,122 @@
+package stage
+
+import (
+	"slices"
+
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/query"
+)
+
+// part is a column of an attribute that a read looks at.
+type part struct {
+	query     query.Query
+	attribute *attribute
+	column    *bound
+	binding   *query.Binding
+	floor     uint64 // of the attribute
+
+	// As of the end of the read: the column's newest sealed state, or, if it keeps history, an older one, and the generation
+	// of the attribute's layout.
+	state      column.Snapshot
+	generation uint64
+}
+
+// parts calls a function for each column of an attribute. What the floor has passed but could not be folded for want of
+// memory is folded first.
+func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func(*part) error) *Error {
+	a := s.attributes[name]
+	if a == nil || q.Prims.Len() == 0 {
+		return nil
+	}
+	p := part{query: q, attribute: a, floor: s.floorOf(a)}
+	for _, c := range a.columns {
+		if err := c.Seal(p.floor); err != nil {
+			return wrap(err, "attribute %q", s.quoted(name))
+		}
+	}
+	p.generation = a.generation(end)
+	for _, c := range a.columns {
+		p.column, p.state = c, c.At(end)
+		b, err := c.bindings.Of(c.Column, q.Prims)
+		if err == nil {
+			p.binding = b
+			err = visit(&p)
+		}
+		if err != nil {
+			return wrap(err, "attribute %q", s.quoted(name))
+		}
+	}
+	return nil
+}
+
+// snapshot adds the groups of one attribute.
+func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) *Error {
+	return s.parts(q, name, r.End, func(p *part) error {
+		plan, err := p.binding.Plan(p.column.Column)
+		if err != nil {
+			return err
+		}
+		if row, at, found := p.column.FirstUnsealed(p.attribute.unserved(p.column, plan.Pending), r.End); found {
+			return errorf(WriteFloorViolation,
+				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
+				s.quoted(name), s.path(s.dict.PathAt(p.column.Path(row))), at, p.floor)
+		}
+		if p.state != p.column.Sealed() {
+			if plan, err = p.binding.PlanOf(p.state); err != nil {
+				return err
+			}
+			defer plan.Release()
+		}
+		return s.serve(to, p, plan, p.state.Ordinal())
+	})
+}
+
+// unserved returns those of the pending rows whose prims no other column of the attribute has sealed state for.
+func (a *attribute) unserved(c *bound, pending []uint32) []uint32 {
+	if len(pending) == 0 || len(a.columns) == 1 {
+		return pending
+	}
+	return slices.DeleteFunc(slices.Clone(pending), func(row uint32) bool {
+		return a.elsewhere(c, row, func(o *bound, other int) bool { return o.Sealed().Live(other) || o.Sealed().Gone(other) })
+	})
+}
+
+// serve adds the group of what a plan covers, if it covers anything.
+func (s *Stage) serve(to *read, p *part, plan *query.Plan, ordinal uint64) error {
+	if plan.Count == 0 {
+		return nil
+	}
+	var spans memory.Block
+	if p.column.Schema().Array {
+		var err error
+		if spans, err = spansOf(p.state, plan.Rows); err != nil {
+			return err
+		}
+	}
+	g := s.named(p, plan, ordinal)
+	g.Count = g.PrimCount
+	switch start, dense := plan.Rows.Interval(); {
+	case g.Array:
+		g.Data, g.Spans, g.Rows = p.state.Arena().Retain(), spans, plan.Count
+	case dense:
+		g.Data, g.DataOffset, g.Rows = p.state.Block().Retain(), start*p.column.Width(), plan.Count
+	default:
+		g.Data, g.Rows, g.DataMap = p.state.Block().Retain(), p.state.Extent(), plan.Rows.Index().Retain()
+	}
+	to.groups = append(to.groups, g)
+	return nil
+}
+
+// named is a group that says which prims a plan covers, without data. It costs nothing per row.
+func (s *Stage) named(p *part, plan *query.Plan, ordinal uint64) Group {
+	_ = s.dict.AddRef(p.query.Handle)
+	schema := p.column.Schema()
+	return Group{
+		Attribute: p.attribute.name, Ordinal: ordinal, Array: schema.Array, Semantic: schema.Semantic, DType: schema.DType,
+		Type: pathdict.Token(schema.Type.Token),
+		List: p.query.Handle, PrimOffset: uint32(plan.Offset), PrimCount: uint32(plan.Count), PrimMap: plan.Positions.Retain(),
+		Floor: p.floor, Generation: p.generation,
+	}
+}

@@ -1,0 +1,34 @@
+package stage
+
+import (
+	"ovstage/gocore/column"
+	"ovstage/gocore/memory"
+)
+
+// newArrays returns room for the spans and the values of rows.
+func newArrays(rows, total int, zeroed bool) (block memory.Block, arena column.Arena, err error) {
+	block, err = memory.Alloc(rows*column.SpanSize, memory.Columns)
+	if err != nil {
+		return block, arena, err
+	}
+	if zeroed {
+		arena.Block, err = memory.AllocZeroed(total, memory.Columns)
+	} else {
+		arena.Block, err = memory.Alloc(total, memory.Columns)
+	}
+	if err != nil {
+		block.Release()
+		return memory.Block{}, arena, err
+	}
+	return block, arena, nil
+}
+
+// spansOf packs the spans of rows, in order, into a block of its own.
+func spansOf(state column.Snapshot, rows column.Rows) (memory.Block, error) {
+	block, err := memory.Alloc(rows.Len()*column.SpanSize, memory.Descriptors)
+	if err != nil {
+		return block, err
+	}
+	rows.Gather(block.Bytes(), state.Block().Bytes(), column.SpanSize)
+	return block, nil
+}
