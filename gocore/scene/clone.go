@@ -24,13 +24,13 @@ func (s *Scene) Clone(source string, targets []string, ordinal uint64) (op uint6
 	if err := c.read(targets); err != nil {
 		return 0, err
 	}
-	return s.stage.Operate(c.run)
+	return s.stage.Submit(c.run)
 }
 
 // clone is one operation.
 type clone struct {
 	dict    *pathdict.Dictionary
-	in      stage.Inside
+	tx      stage.Tx
 	source  string
 	targets []string
 	known   bool // somebody interned the source, without which it holds nothing
@@ -84,8 +84,8 @@ func (c *clone) read(targets []string) *stage.Error {
 	return nil
 }
 
-func (c *clone) run(in stage.Inside) *stage.Error {
-	c.in = in
+func (c *clone) run(tx stage.Tx) *stage.Error {
+	c.tx = tx
 	defer c.close()
 	if err := c.collect(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *clone) run(in stage.Inside) *stage.Error {
 	}
 	made := c.made
 	c.made = nil // the stage's now
-	return in.Create(c.ordinal, made...)
+	return tx.Create(c.ordinal, made...)
 }
 
 func (c *clone) close() {
@@ -119,11 +119,11 @@ func (c *clone) close() {
 // collect finds what there is to copy, and refuses it if any of it can't be written at the ordinal.
 func (c *clone) collect() *stage.Error {
 	prims := c.candidates()
-	err := c.in.Attributes(prims, func(name pathdict.Token, columns []*column.Column, floor uint64) *stage.Error {
+	err := c.tx.Attributes(prims, func(name pathdict.Token, columns []*column.Column, floor uint64) *stage.Error {
 		for _, from := range columns {
 			rows, failure := holding(from, prims, c.ordinal)
 			if failure != nil {
-				return failf(stage.OutOfMemory, "attribute %q: %s", text(c.in, name), failure)
+				return failf(stage.OutOfMemory, "attribute %q: %s", text(c.tx, name), failure)
 			}
 			if rows.Len() == 0 {
 				continue
@@ -131,7 +131,7 @@ func (c *clone) collect() *stage.Error {
 			c.parts = append(c.parts, copied{name, from, rows})
 			if c.ordinal <= floor {
 				return failf(stage.WriteFloorViolation, "attribute %q of the source %s: ordinal %d is sealed, the write floor is %d; clone at an ordinal above it",
-					text(c.in, name), c.source, c.ordinal, floor)
+					text(c.tx, name), c.source, c.ordinal, floor)
 			}
 		}
 		return nil
@@ -147,8 +147,8 @@ func (c *clone) candidates() (prims []uint32) {
 	if !c.known {
 		return nil
 	}
-	c.in.Below(c.from, func(path uint32) { prims = append(prims, path) })
-	_ = c.in.Attributes(nil, func(_ pathdict.Token, columns []*column.Column, _ uint64) *stage.Error {
+	c.tx.Below(c.from, func(path uint32) { prims = append(prims, path) })
+	_ = c.tx.Attributes(nil, func(_ pathdict.Token, columns []*column.Column, _ uint64) *stage.Error {
 		for _, from := range columns {
 			from.DeletedAbove(c.ordinal).Each(func(row int) {
 				if path := from.Path(row); c.inside(path) {
@@ -201,9 +201,9 @@ func (c *clone) checkTargets() *stage.Error {
 		if !known {
 			continue
 		}
-		if prim, occupied := c.in.Occupied(target); occupied {
+		if prim, occupied := c.tx.Occupied(target); occupied {
 			return failf(stage.OpFailed, "target_paths[%d]: prim %s already exists; nothing was cloned, delete it first or choose another target",
-				i, c.in.Path(prim))
+				i, c.tx.Path(prim))
 		}
 	}
 	return nil

@@ -50,9 +50,9 @@ func (m Model) String() string {
 func (s *Scene) Compute(model Model, from, to uint64) (op uint64, err *stage.Error) {
 	switch model {
 	case CPUIncremental:
-		return s.stage.Operate(func(in stage.Inside) *stage.Error { return s.compute(in, from, to) })
+		return s.stage.Submit(func(tx stage.Tx) *stage.Error { return s.compute(tx, from, to) })
 	case GPUIncremental, GPUGlobal:
-		return s.stage.Operate(func(stage.Inside) *stage.Error {
+		return s.stage.Submit(func(stage.Tx) *stage.Error {
 			return failf(stage.OpFailed, "model %s (%d) needs CUDA, which is not loaded; use CPU_INCREMENTAL (1)", model, model)
 		})
 	}
@@ -60,14 +60,14 @@ func (s *Scene) Compute(model Model, from, to uint64) (op uint64, err *stage.Err
 		"model %d is none, expected CPU_INCREMENTAL (1), GPU_INCREMENTAL (2), GPU_GLOBAL (3) or RUNTIME_DEFAULT (4)", model)
 }
 
-func (s *Scene) compute(in stage.Inside, from, to uint64) *stage.Error {
-	p := pass{scene: s, in: in, to: to}
+func (s *Scene) compute(tx stage.Tx, from, to uint64) *stage.Error {
+	p := pass{scene: s, tx: tx, to: to}
 	defer p.close()
 	if err := p.open(from); err != nil {
 		return err
 	}
 	if !s.tree.fits(p.locals, p.resets, p.world) {
-		s.tree = grow(in, p.locals, p.resets, p.world)
+		s.tree = grow(tx, p.locals, p.resets, p.world)
 		p.all = true
 	}
 	p.tree = s.tree
@@ -83,7 +83,7 @@ func (s *Scene) compute(in stage.Inside, from, to uint64) *stage.Error {
 // pass is one computation.
 type pass struct {
 	scene *Scene
-	in    stage.Inside
+	tx    stage.Tx
 	tree  *tree
 	to    uint64
 	all   bool // nothing is known of before
@@ -104,7 +104,7 @@ type pass struct {
 // open looks at everything that the pass needs.
 func (p *pass) open(from uint64) (err *stage.Error) {
 	s := p.scene
-	columns, floor, err := p.in.Columns(s.world)
+	columns, floor, err := p.tx.Columns(s.world)
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (p *pass) open(from uint64) (err *stage.Error) {
 		p.before = matrices(p.known.bytes)
 		p.known.since(s.tree, s.world)
 	}
-	if p.locals, err = s.look(p.in, s.local, at, transforms); err == nil {
-		p.resets, err = s.look(p.in, s.reset, at, flags)
+	if p.locals, err = s.look(p.tx, s.local, at, transforms); err == nil {
+		p.resets, err = s.look(p.tx, s.reset, at, flags)
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func (p *pass) checkOthers() *stage.Error {
 		for i := range p.tree.nodes {
 			if row := c.Row(p.tree.nodes[i].path); row >= 0 && alive.Has(row) {
 				return failf(stage.OpFailed, "attribute %q of prim %s holds %s, expected %s; delete it first",
-					WorldTransform, p.in.Path(p.tree.nodes[i].path), c.Schema(), p.schema())
+					WorldTransform, p.tx.Path(p.tree.nodes[i].path), c.Schema(), p.schema())
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func (p *pass) finish() *stage.Error {
 	old := func(in input) bool { return !in.newest }
 	p.tree.settled = !slices.ContainsFunc(p.locals, old) && !slices.ContainsFunc(p.resets, old)
 	for _, name := range []pathdict.Token{p.scene.local, p.scene.reset, p.scene.world} {
-		_, p.tree.floors[name], _ = p.in.Columns(name)
+		_, p.tree.floors[name], _ = p.tx.Columns(name)
 	}
 	return nil
 }
@@ -310,7 +310,7 @@ func (p *pass) rewrite(nodes []int32) *stage.Error {
 	} else if block, failure = p.gather(nodes); failure != nil {
 		return p.exhausted(failure)
 	}
-	p.in.Rewrite(p.scene.world, p.world, rows, block, p.to)
+	p.tx.Rewrite(p.scene.world, p.world, rows, block, p.to)
 	return nil
 }
 
@@ -333,10 +333,10 @@ func (p *pass) create(nodes []int32) *stage.Error {
 		prims[k] = p.tree.nodes[i].path
 	}
 	schema := p.schema()
-	if err := p.in.Create(p.to, stage.Creation{Attribute: p.scene.world, Schema: schema, Prims: prims, Block: block}); err != nil {
+	if err := p.tx.Create(p.to, stage.Creation{Attribute: p.scene.world, Schema: schema, Prims: prims, Block: block}); err != nil {
 		return err
 	}
-	columns, _, err := p.in.Columns(p.scene.world)
+	columns, _, err := p.tx.Columns(p.scene.world)
 	if err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ type moment struct {
 }
 
 // look opens the columns of an attribute that hold anything, which must be what was expected.
-func (s *Scene) look(in stage.Inside, name pathdict.Token, at moment, expected expectation) ([]input, *stage.Error) {
-	columns, floor, err := in.Columns(name)
+func (s *Scene) look(tx stage.Tx, name pathdict.Token, at moment, expected expectation) ([]input, *stage.Error) {
+	columns, floor, err := tx.Columns(name)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Scene) look(in stage.Inside, name pathdict.Token, at moment, expected e
 		one, failure := open(c, at.ordinal)
 		if failure != nil {
 			closeAll(inputs)
-			return nil, failf(stage.OutOfMemory, "attribute %q: %s", text(in, name), failure)
+			return nil, failf(stage.OutOfMemory, "attribute %q: %s", text(tx, name), failure)
 		}
 		if one.alive.Count() == 0 {
 			one.copy.Release()
@@ -61,7 +61,7 @@ func (s *Scene) look(in stage.Inside, name pathdict.Token, at moment, expected e
 		inputs = append(inputs, one)
 		if !expected.by(c.Schema()) {
 			err := failf(stage.OpFailed, "attribute %q of prim %s holds %s, expected %s; delete it and write it anew",
-				text(in, name), in.Path(one.somebody()), c.Schema(), expected.text)
+				text(tx, name), tx.Path(one.somebody()), c.Schema(), expected.text)
 			closeAll(inputs)
 			return nil, err
 		}
@@ -132,7 +132,7 @@ var (
 	}, "bool8"}
 )
 
-func text(in stage.Inside, name pathdict.Token) string {
-	text, _ := in.Dictionary().TokenString(name)
+func text(tx stage.Tx, name pathdict.Token) string {
+	text, _ := tx.Dictionary().TokenString(name)
 	return text
 }

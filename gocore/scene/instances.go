@@ -14,8 +14,8 @@ import (
 const Prototype = "usd-prototype"
 
 // instances calls visit for the root of every instance and that of its prototype, in the newest executed state.
-func (s *Scene) instances(in stage.Inside, visit func(instance, prototype uint32)) *stage.Error {
-	columns, _, err := in.Columns(s.prototype)
+func (s *Scene) instances(tx stage.Tx, visit func(instance, prototype uint32)) *stage.Error {
+	columns, _, err := tx.Columns(s.prototype)
 	if err != nil {
 		return err
 	}
@@ -38,8 +38,8 @@ func (s *Scene) instances(in stage.Inside, visit func(instance, prototype uint32
 
 // Prototypes lists the roots of the prototypes that have an instance, in the order in which their paths were first met.
 func (s *Scene) Prototypes() (list pathdict.ListHandle, err *stage.Error) {
-	return s.listed(func(in stage.Inside, add func(path uint32)) *stage.Error {
-		return s.instances(in, func(_, prototype uint32) { add(prototype) })
+	return s.listed(func(tx stage.Tx, add func(path uint32)) *stage.Error {
+		return s.instances(tx, func(_, prototype uint32) { add(prototype) })
 	})
 }
 
@@ -49,8 +49,8 @@ func (s *Scene) Instances(prototype pathdict.Path) (list pathdict.ListHandle, er
 	if !known {
 		return 0, unknownPath("prototype_root", prototype)
 	}
-	return s.listed(func(in stage.Inside, add func(path uint32)) *stage.Error {
-		return s.instances(in, func(instance, of uint32) {
+	return s.listed(func(tx stage.Tx, add func(path uint32)) *stage.Error {
+		return s.instances(tx, func(instance, of uint32) {
 			if of == wanted {
 				add(instance)
 			}
@@ -64,8 +64,8 @@ func (s *Scene) PrototypeOf(instance pathdict.Path) (found pathdict.Path, err *s
 	if !known {
 		return 0, unknownPath("instance_root", instance)
 	}
-	err = s.stage.Look(func(in stage.Inside) *stage.Error {
-		return s.instances(in, func(of, prototype uint32) {
+	err = s.stage.View(func(tx stage.Tx) *stage.Error {
+		return s.instances(tx, func(of, prototype uint32) {
 			if of == wanted {
 				found = s.dict.PathAt(prototype)
 			}
@@ -79,10 +79,10 @@ func (s *Scene) PrototypeOf(instance pathdict.Path) (found pathdict.Path, err *s
 }
 
 // listed makes a list, with one reference, of the paths that are found, each once.
-func (s *Scene) listed(find func(in stage.Inside, add func(path uint32)) *stage.Error) (list pathdict.ListHandle, err *stage.Error) {
+func (s *Scene) listed(find func(tx stage.Tx, add func(path uint32)) *stage.Error) (list pathdict.ListHandle, err *stage.Error) {
 	var found []uint32
-	if err := s.stage.Look(func(in stage.Inside) *stage.Error {
-		return find(in, func(path uint32) { found = append(found, path) })
+	if err := s.stage.View(func(tx stage.Tx) *stage.Error {
+		return find(tx, func(path uint32) { found = append(found, path) })
 	}); err != nil {
 		return 0, err
 	}

@@ -36,30 +36,30 @@ func (s *Scene) AskRelatives(handle pathdict.ListHandle, ordinal uint64, relatio
 	if failure != nil {
 		return 0, 0, failf(stage.InvalidHandle, "prim_paths %d: %s", handle, failure)
 	}
-	err = s.stage.Look(func(in stage.Inside) *stage.Error {
-		id = RelativesID(in.NextHandle())
-		s.asked[id] = relatives(in, list, ordinal, relation)
-		op = in.Succeed()
+	err = s.stage.View(func(tx stage.Tx) *stage.Error {
+		id = RelativesID(tx.NextHandle())
+		s.asked[id] = relatives(tx, list, ordinal, relation)
+		op = tx.Succeed()
 		return nil
 	})
 	return id, op, err
 }
 
 // relatives answers a question.
-func relatives(in stage.Inside, list *pathdict.List, ordinal uint64, relation Relation) *Relatives {
-	dict := in.Dictionary()
+func relatives(tx stage.Tx, list *pathdict.List, ordinal uint64, relation Relation) *Relatives {
+	dict := tx.Dictionary()
 	answer := &Relatives{Ordinal: ordinal, Known: make([]bool, list.Len()), Ends: make([]int, list.Len())}
 	add := func(path uint32) { answer.Paths = append(answer.Paths, dict.PathAt(path)) }
 	for i, path := range list.Indices() {
 		parent := dict.ParentAt(path)
-		switch answer.Known[i] = in.Exists(path); {
+		switch answer.Known[i] = tx.Exists(path); {
 		case !answer.Known[i]:
 		case relation == Children:
-			in.Children(path, add)
-		case relation == Parent && parent != 0 && in.Exists(parent):
+			tx.Children(path, add)
+		case relation == Parent && parent != 0 && tx.Exists(parent):
 			add(parent)
 		case relation == Siblings && path != 0:
-			in.Children(parent, func(other uint32) {
+			tx.Children(parent, func(other uint32) {
 				if other != path {
 					add(other)
 				}
@@ -72,7 +72,7 @@ func relatives(in stage.Inside, list *pathdict.List, ordinal uint64, relation Re
 
 // FetchRelatives returns an answer. It may be asked for again, and stays as it is.
 func (s *Scene) FetchRelatives(id RelativesID) (answer *Relatives, err *stage.Error) {
-	err = s.stage.Look(func(stage.Inside) *stage.Error {
+	err = s.stage.View(func(stage.Tx) *stage.Error {
 		var known bool
 		if answer, known = s.asked[id]; !known {
 			return unknownQuestion(id)
@@ -84,12 +84,12 @@ func (s *Scene) FetchRelatives(id RelativesID) (answer *Relatives, err *stage.Er
 
 // ReleaseRelatives ends a question; answers that were fetched stay.
 func (s *Scene) ReleaseRelatives(id RelativesID) (op uint64, err *stage.Error) {
-	err = s.stage.Look(func(in stage.Inside) *stage.Error {
+	err = s.stage.View(func(tx stage.Tx) *stage.Error {
 		if _, known := s.asked[id]; !known {
 			return unknownQuestion(id)
 		}
 		delete(s.asked, id)
-		op = in.Succeed()
+		op = tx.Succeed()
 		return nil
 	})
 	return op, err

@@ -72,7 +72,7 @@ func (t *tree) fits(locals, resets []input, world *column.Column) bool {
 }
 
 // grow makes the tree of columns. Dense path indices rise from parent to child, so that sorting by them is all it takes.
-func grow(in stage.Inside, locals, resets []input, world *column.Column) *tree {
+func grow(tx stage.Tx, locals, resets []input, world *column.Column) *tree {
 	t := &tree{locals: partsOf(locals), resets: partsOf(resets), world: partOf(world), floors: map[pathdict.Token]uint64{}}
 	for i := range locals {
 		locals[i].alive.Each(func(row int) {
@@ -84,7 +84,7 @@ func grow(in stage.Inside, locals, resets []input, world *column.Column) *tree {
 		slices.SortFunc(t.nodes, byPath)
 	}
 	t.slots = make([]int32, len(t.nodes))
-	t.link(in.Dictionary())
+	t.link(tx.Dictionary())
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		for k := range resets {

@@ -8,66 +8,68 @@ import (
 	"ovstage/gocore/pathdict"
 )
 
-// Operate runs an operation of a room above, which sees the stage from inside, under its mutex and for the length of the
-// call. What it returns is how the operation ended: it was accepted, and a failure is reported by its wait.
-func (s *Stage) Operate(do func(in Inside) *Error) (op uint64, err *Error) {
+// Submit runs an operation of a package above this one. do works on the stage itself, through tx, for the length of the call
+// and under the stage's mutex. The operation is accepted whatever do returns: an error of do is reported by the operation's wait.
+func (s *Stage) Submit(do func(tx Tx) *Error) (op uint64, err *Error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
-	if err := do(Inside{s}); err != nil {
+	if err := do(Tx{s}); err != nil {
 		return s.fail(err), nil
 	}
 	return s.succeed(), nil
 }
 
-// Look is Operate for what is no operation, or not in every case: a failure is the call's own.
-func (s *Stage) Look(do func(in Inside) *Error) *Error {
+// View runs a call of a package above this one that is no operation, or decides itself whether it is one (Tx.Succeed). It is
+// Submit otherwise, but an error of do is the call's own.
+func (s *Stage) View(do func(tx Tx) *Error) *Error {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	return do(Inside{s})
+	return do(Tx{s})
 }
 
-// Inside is a stage during an operation of a room above. Whoever has it holds the stage's mutex.
-type Inside struct{ s *Stage }
+// Tx is a stage in the hands of Submit or View. It is valid during the call that it was made for, while the stage's mutex is
+// held.
+type Tx struct{ s *Stage }
 
 // Dictionary is the stage's dictionary.
-func (in Inside) Dictionary() *pathdict.Dictionary { return in.s.dict }
+func (tx Tx) Dictionary() *pathdict.Dictionary { return tx.s.dict }
 
-// Succeed numbers an operation that has run, inside a Look.
-func (in Inside) Succeed() uint64 { return in.s.succeed() }
+// Succeed makes a View an operation that has run, and returns its number.
+func (tx Tx) Succeed() uint64 { return tx.s.succeed() }
 
-// NextHandle is the number of a new handle; none of another kind has it.
-func (in Inside) NextHandle() uint64 { return in.s.nextID() }
+// NextHandle is the number of a new handle. No other handle of the process has it, of whatever kind.
+func (tx Tx) NextHandle() uint64 { return tx.s.nextID() }
 
 // Exists reports whether a prim carries anything, in the newest executed state.
-func (in Inside) Exists(path uint32) bool { return in.s.exists(path) }
+func (tx Tx) Exists(path uint32) bool { return tx.s.exists(path) }
 
 // Children calls visit for the children of a path that are prims, in the order of their creation.
-func (in Inside) Children(path uint32, visit func(child uint32)) {
-	for _, child := range in.s.prims.Children(path, nil) {
+func (tx Tx) Children(path uint32, visit func(child uint32)) {
+	for _, child := range tx.s.prims.Children(path, nil) {
 		visit(child)
 	}
 }
 
 // Below calls visit for the prims at and below a path.
-func (in Inside) Below(path uint32, visit func(prim uint32)) {
-	tree := in.s.prims.Tree()
+func (tx Tx) Below(path uint32, visit func(prim uint32)) {
+	tree := tx.s.prims.Tree()
 	if !tree.Has(path) {
 		return
 	}
 	tree.Below(path, func(at uint32) {
-		if in.s.exists(at) {
+		if tx.s.exists(at) {
 			visit(at)
 		}
 	})
 }
 
 // Occupied finds a prim at or below a path.
-func (in Inside) Occupied(path uint32) (prim uint32, found bool) {
-	in.Below(path, func(at uint32) {
+func (tx Tx) Occupied(path uint32) (prim uint32, found bool) {
+	tx.Below(path, func(at uint32) {
 		if !found {
 			prim, found = at, true
 		}
@@ -75,11 +77,12 @@ func (in Inside) Occupied(path uint32) (prim uint32, found bool) {
 	return prim, found
 }
 
-// Attributes calls visit for every attribute, as Columns has it, that any of the prims holds as of any ordinal, by name
-// token, until one fails. Those with deletes that are not sealed are among them, whoever was deleted.
-func (in Inside) Attributes(prims []uint32, visit func(name pathdict.Token, columns []*column.Column, floor uint64) *Error) *Error {
-	for _, a := range in.s.heldBy(prims) {
-		columns, floor, err := in.Columns(a.name)
+// Attributes calls visit, with what Columns returns, for every attribute that any of the prims holds as of any ordinal, in the
+// order of the name tokens, until a visit fails. Attributes with deletes that are not sealed are among them, whichever prims
+// were deleted.
+func (tx Tx) Attributes(prims []uint32, visit func(name pathdict.Token, columns []*column.Column, floor uint64) *Error) *Error {
+	for _, a := range tx.s.heldBy(prims) {
+		columns, floor, err := tx.Columns(a.name)
 		if err != nil {
 			return err
 		}
@@ -91,34 +94,33 @@ func (in Inside) Attributes(prims []uint32, visit func(name pathdict.Token, colu
 }
 
 // Path is a prim's path for error texts.
-func (in Inside) Path(path uint32) string { return in.s.path(in.s.dict.PathAt(path)) }
+func (tx Tx) Path(path uint32) string { return tx.s.path(tx.s.dict.PathAt(path)) }
 
 // Columns returns the columns of an attribute, one for each schema in use, with everything sealed that its floor has passed,
 // and that floor. The columns are the stage's.
-func (in Inside) Columns(name pathdict.Token) (columns []*column.Column, floor uint64, err *Error) {
-	name = in.s.stored(name)
-	a := in.s.attributes[name]
+func (tx Tx) Columns(name pathdict.Token) (columns []*column.Column, floor uint64, err *Error) {
+	name = tx.s.stored(name)
+	a := tx.s.attributes[name]
 	if a == nil {
-		return nil, in.s.floor, nil
+		return nil, tx.s.floor, nil
 	}
-	floor = in.s.floorOf(a)
+	floor = tx.s.floorOf(a)
 	for _, c := range a.columns {
 		if err := c.Seal(floor); err != nil {
-			return nil, 0, wrap(err, "attribute %q", in.s.quoted(name))
+			return nil, 0, wrap(err, "attribute %q", tx.s.quoted(name))
 		}
 		columns = append(columns, c.Column)
 	}
 	return columns, floor, nil
 }
 
-// Rewrite makes a record of a block for rows of a column that exist. It takes the block over and adds its own reference to
-// rows. The ordinal may be sealed: the record then makes a new version of the newest sealed state, whose ordinal must not be
-// higher.
-func (in Inside) Rewrite(name pathdict.Token, of *column.Column, rows column.Rows, block memory.Block, ordinal uint64) {
-	a := in.s.find(name)
+// Rewrite makes a block the record of rows that exist in a column. The column adopts the block and takes a reference of rows.
+// The ordinal may be sealed, at or above that of the newest sealed state: then there is a new version of that state.
+func (tx Tx) Rewrite(name pathdict.Token, of *column.Column, rows column.Rows, block memory.Block, ordinal uint64) {
+	a := tx.s.find(name)
 	for _, c := range a.columns {
 		if c.Column == of {
-			in.enter(a, pending{name: a.name, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
+			tx.enter(a, pending{name: a.name, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
 		}
 	}
 }
@@ -132,22 +134,23 @@ type Creation struct {
 	Arena     column.Arena
 }
 
-// Release gives up the blocks of a creation that nobody took over.
+// Release releases the blocks of a creation that never reached Create.
 func (c *Creation) Release() {
 	c.Block.Release()
 	c.Arena.Block.Release()
 }
 
-// Create is Rewrite for prims that need not have rows, in attributes that need not exist: those without one get rows, next to
-// each other and in order. All of it is made or nothing. The blocks are taken over, also where it fails.
-func (in Inside) Create(ordinal uint64, batch ...Creation) *Error {
+// Create is Rewrite for prims that need not have rows, in attributes that need not exist. Prims without a row get rows that
+// follow each other, in the order of the list. All of the batch is made or nothing. Create adopts the blocks even where it
+// fails.
+func (tx Tx) Create(ordinal uint64, batch ...Creation) *Error {
 	writes := make([]pending, len(batch))
 	for i, c := range batch {
 		writes[i] = pending{
-			name: in.s.stored(c.Attribute), prims: in.s.dict.ListAt(c.Prims), schema: c.Schema, block: c.Block, arena: c.Arena,
+			name: tx.s.stored(c.Attribute), prims: tx.s.dict.ListAt(c.Prims), schema: c.Schema, block: c.Block, arena: c.Arena,
 		}
 	}
-	if err := in.prepare(writes, ordinal); err != nil {
+	if err := tx.prepare(writes, ordinal); err != nil {
 		for i := range writes {
 			writes[i].release()
 		}
@@ -155,39 +158,39 @@ func (in Inside) Create(ordinal uint64, batch ...Creation) *Error {
 	}
 	for i := range writes { // from here on nothing fails
 		w := &writes[i]
-		in.s.bind(w)
-		in.enter(in.s.attributes[w.name], *w, ordinal)
+		tx.s.bind(w)
+		tx.enter(tx.s.attributes[w.name], *w, ordinal)
 	}
 	return nil
 }
 
 // prepare finds the columns of a batch and takes what their new rows need. It changes nothing.
-func (in Inside) prepare(writes []pending, ordinal uint64) (err *Error) {
+func (tx Tx) prepare(writes []pending, ordinal uint64) (err *Error) {
 	for i := range writes {
 		w := &writes[i]
-		if err := in.s.checkFixed(w.name, w.schema); err != nil {
+		if err := tx.s.checkFixed(w.name, w.schema); err != nil {
 			return err
 		}
-		if w.column, err = in.s.columnFor(w.name, w.prims, w.schema, ordinal); err != nil {
+		if w.column, err = tx.s.columnFor(w.name, w.prims, w.schema, ordinal); err != nil {
 			return err
 		}
 	}
 	for i := range writes {
-		if err := in.s.prepare(&writes[i]); err != nil {
+		if err := tx.s.prepare(&writes[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// enter records what was bound. What the floor has passed already is folded at once, or, for want of memory, by whoever
-// reads next.
-func (in Inside) enter(a *attribute, w pending, ordinal uint64) {
-	in.s.record(w, ordinal)
-	if floor := in.s.floorOf(a); ordinal <= floor {
+// enter records what was bound. Where the floor has passed the ordinal, the record is folded at once; if memory is missing for
+// that, the next read folds it.
+func (tx Tx) enter(a *attribute, w pending, ordinal uint64) {
+	tx.s.record(w, ordinal)
+	if floor := tx.s.floorOf(a); ordinal <= floor {
 		_ = w.column.Amend(floor)
-		if in.s.fold(a); !a.queued {
-			in.s.unsealed = slices.DeleteFunc(in.s.unsealed, func(o *attribute) bool { return o == a })
+		if tx.s.fold(a); !a.queued {
+			tx.s.unsealed = slices.DeleteFunc(tx.s.unsealed, func(o *attribute) bool { return o == a })
 		}
 	}
 }
