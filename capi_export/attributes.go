@@ -16,8 +16,8 @@ import (
 //
 //export ovgoAttributes
 func ovgoAttributes(c *C.ovstage_context_t, out **C.ovstage_go_attribute_t, count *C.size_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "attributes", &status)
 	i := of(c)
-	defer i.guard("attributes", &status)
 	found, err := i.stage.Attributes()
 	if err != nil {
 		return fail(err)

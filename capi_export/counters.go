@@ -38,8 +38,8 @@ func countMemory(to *C.ovstage_go_counters_t) memory.Stats {
 
 //export ovgoCounters
 func ovgoCounters(c *C.ovstage_context_t, out *C.ovstage_go_counters_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "counters", &status)
 	i := of(c)
-	defer i.guard("counters", &status)
 	i.count(out)
 	countMemory(out)
 	out.live_exports = C.uint64_t(atomic.LoadInt64((*int64)(&c.live_exports)))
@@ -51,6 +51,7 @@ func ovgoCounters(c *C.ovstage_context_t, out *C.ovstage_go_counters_t) (status 
 func ovgoProcessCounters(out *C.ovstage_go_counters_t) {
 	var ignored C.ovstage_api_status_t
 	defer guardProcess("process_counters", &ignored)
+	panicIfTold()
 	if table := instances.Load(); table != nil {
 		for _, i := range *table {
 			if i != nil {

@@ -21,7 +21,14 @@ var shared atomic.Pointer[pathdict.Dictionary]
 // ones instead of misreading them.
 var nextBase uint64
 
+// dictionary returns it to a call that has entered its gate. It comes after the guard: a test build panics here.
+func dictionary() *pathdict.Dictionary {
+	panicIfTold()
+	return shared.Load()
+}
+
 func openDictionary() *pathdict.Dictionary {
+	panicIfTold()
 	if d := shared.Load(); d != nil {
 		return d
 	}
@@ -34,6 +41,7 @@ func openDictionary() *pathdict.Dictionary {
 func ovgoCloseDictionary() {
 	var ignored C.ovstage_api_status_t
 	defer guardProcess("ovstage_destroy_instance", &ignored)
+	panicIfTold()
 	d := shared.Swap(nil)
 	nextBase = d.End()
 	d.Close()
@@ -106,7 +114,7 @@ func ovgoCreateTokensFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.ovx
 	if err != nil {
 		return outcome(err)
 	}
-	return outcome(shared.Load().Tokens(s, tokens(out, n)))
+	return outcome(dictionary().Tokens(s, tokens(out, n)))
 }
 
 //export ovgoCreatePathsFromStrings
@@ -116,7 +124,7 @@ func ovgoCreatePathsFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.ovx_
 	if err != nil {
 		return outcome(err)
 	}
-	return outcome(shared.Load().Paths(s, pathsOf(out, n)))
+	return outcome(dictionary().Paths(s, pathsOf(out, n)))
 }
 
 //export ovgoCreatePathsFromTokens
@@ -125,13 +133,13 @@ func ovgoCreatePathsFromTokens(
 ) (text C.ovx_string_t) {
 	defer guardDictionary("create_paths_from_tokens", &text)
 	perPath := unsafe.Slice((*int)(unsafe.Pointer(counts)), int(n)) // the sum was checked, so that each fits an int
-	return outcome(shared.Load().PathsFromTokens(tokens(components, total), perPath, pathsOf(out, n)))
+	return outcome(dictionary().PathsFromTokens(tokens(components, total), perPath, pathsOf(out, n)))
 }
 
 //export ovgoCreatePathListFromPaths
 func ovgoCreatePathListFromPaths(paths *C.ovx_primpath_t, n C.size_t, out *C.ovx_primpath_list_t) (text C.ovx_string_t) {
 	defer guardDictionary("create_path_list_from_paths", &text)
-	list, err := shared.Load().NewList(pathsOf(paths, n))
+	list, err := dictionary().NewList(pathsOf(paths, n))
 	if err == nil {
 		*out = C.ovx_primpath_list_t(list)
 	}
@@ -145,7 +153,7 @@ func ovgoCreatePathListFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.o
 	if err != nil {
 		return outcome(err)
 	}
-	list, err := shared.Load().NewListFromStrings(s)
+	list, err := dictionary().NewListFromStrings(s)
 	if err == nil {
 		*out = C.ovx_primpath_list_t(list)
 	}
@@ -155,19 +163,19 @@ func ovgoCreatePathListFromStrings(strings *C.ovx_string_t, n C.size_t, out *C.o
 //export ovgoAddPathListReference
 func ovgoAddPathListReference(list C.ovx_primpath_list_t) (text C.ovx_string_t) {
 	defer guardDictionary("add_path_list_reference", &text)
-	return outcome(shared.Load().AddRef(pathdict.ListHandle(list)))
+	return outcome(dictionary().AddRef(pathdict.ListHandle(list)))
 }
 
 //export ovgoReleasePathListReference
 func ovgoReleasePathListReference(list C.ovx_primpath_list_t) (text C.ovx_string_t) {
 	defer guardDictionary("release_path_list_reference", &text)
-	return outcome(shared.Load().ReleaseRef(pathdict.ListHandle(list)))
+	return outcome(dictionary().ReleaseRef(pathdict.ListHandle(list)))
 }
 
 //export ovgoGetNumPathsFromPathList
 func ovgoGetNumPathsFromPathList(list C.ovx_primpath_list_t, out *C.size_t) (text C.ovx_string_t) {
 	defer guardDictionary("get_num_paths_from_path_list", &text)
-	l, err := shared.Load().List(pathdict.ListHandle(list))
+	l, err := dictionary().List(pathdict.ListHandle(list))
 	if err == nil {
 		*out = C.size_t(l.Len())
 	}
@@ -179,7 +187,7 @@ func ovgoGetPathsFromPathList(
 	list C.ovx_primpath_list_t, start, most C.size_t, out *C.ovx_primpath_t, outCount *C.size_t,
 ) (text C.ovx_string_t) {
 	defer guardDictionary("get_paths_from_path_list", &text)
-	l, err := shared.Load().List(pathdict.ListHandle(list))
+	l, err := dictionary().List(pathdict.ListHandle(list))
 	if err != nil {
 		return outcome(err)
 	}
@@ -196,7 +204,7 @@ func ovgoGetPathsFromPathList(
 //export ovgoGetStringsFromTokens
 func ovgoGetStringsFromTokens(handles *C.ovx_token_t, n C.size_t, out *C.ovx_string_t) (text C.ovx_string_t) {
 	defer guardDictionary("get_strings_from_tokens", &text)
-	d := shared.Load()
+	d := dictionary()
 	asked := tokens(handles, n)
 	for k, t := range asked { // all of them first: a failure leaves the output alone
 		if _, known := d.TokenString(t); !known {
@@ -220,7 +228,7 @@ func ovgoGetTokensFromPaths(
 	outProcessed *C.size_t,
 ) (text C.ovx_string_t) {
 	defer guardDictionary("get_tokens_from_paths", &text)
-	d := shared.Load()
+	d := dictionary()
 	asked, room := pathsOf(paths, n), tokens(buffer, size)
 	for _, p := range asked {
 		if _, known := d.Depth(p); !known {

@@ -41,8 +41,11 @@ var instances atomic.Pointer[[]*instance]
 // of stages, which runs outside of it.
 var instancesMu sync.Mutex
 
-// of returns the Go half of a context whose gate the caller has entered.
-func of(c *C.ovstage_context_t) *instance { return (*instances.Load())[c.slot] }
+// of returns the Go half of a context whose gate the caller has entered. It comes after the guard: a test build panics here.
+func of(c *C.ovstage_context_t) *instance {
+	panicIfTold()
+	return (*instances.Load())[c.slot]
+}
 
 // Identities of groups and results, unique in the process: one of another instance is never mistaken for one's own.
 var lastIdentity atomic.Uint64
@@ -126,10 +129,10 @@ func delist(place int) {
 //
 //export ovgoDestroyInstance
 func ovgoDestroyInstance(c *C.ovstage_context_t) {
-	i := of(c)
 	defer delist(int(c.slot))
 	var ignored C.ovstage_api_status_t
 	defer guardProcess("ovstage_destroy_instance", &ignored)
+	i := of(c)
 	if atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.poisoned))) == 0 {
 		// A poisoned stage is left as it is: in the middle of a change it may believe to own what it has given away, and
 		// a leak is better than a double release.
@@ -151,12 +154,12 @@ func ovgoDestroyInstance(c *C.ovstage_context_t) {
 }
 
 // guard turns a panic of an exported function into INTERNAL and takes the stage out of service. It is deferred by each of
-// them, directly.
-func (i *instance) guard(symbol string, status *C.ovstage_api_status_t) {
+// them, directly, and before the Go half of the stage is looked up.
+func guard(c *C.ovstage_context_t, symbol string, status *C.ovstage_api_status_t) {
 	if p := recover(); p != nil {
 		text := report(symbol, p)
-		text += fmt.Sprintf("; stage %q takes no further calls, destroy it", nameOf(i.context))
-		C.ov_context_poison(i.context, chars(text), C.size_t(len(text)))
+		text += fmt.Sprintf("; stage %q takes no further calls, destroy it", nameOf(c))
+		C.ov_context_poison(c, chars(text), C.size_t(len(text)))
 		*status = failText(C.OVSTAGE_ERROR_INTERNAL, text)
 	}
 }

@@ -21,14 +21,16 @@
 //	unasked.c         operations that failed, and nobody asked
 //	log.c             the thread that delivers log messages; log_rules.h says which pass
 //	note.c            what the file says of itself to whoever does not load it
+//	panic.go          a panic where a test build is told to; nopanic.go is for every other build
 //	absent.c          what is not built yet, each with its refusal
 //
 // # Adding a function
 //
 // Declare it in the public header and say there what it promises. Give it a C function in vtable.c (or, if it is flat, in
-// the file of its subject): enter, check every pointer, call ovgoX, leave. Write ovgoX beside its kin in Go: look the
-// instance up, defer its guard, translate, call the stage, report a failure with fail. A new slot goes to the end of its
-// table; a new extension function too, where struct_size tells clients that it is there.
+// the file of its subject): enter, check every pointer, call ovgoX, leave. Write ovgoX beside its kin in Go: defer the
+// guard, look the instance up, translate, call the stage, report a failure with fail. A new slot goes to the end of its
+// table; a new extension function too, where struct_size tells clients that it is there. tests/c/panics.c finds ovgoX by itself
+// and wants its guard.
 //
 // # Memory
 //

@@ -47,10 +47,10 @@ func ovgoMapAttribute(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, desc *C.ovstage_map_desc_t, ordinal C.ovstage_ordinal_t,
 	array C.bool, sizes *C.size_t, count C.size_t, options *C.ovstage_go_map_options_t, out *C.ovstage_map_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
-	i := of(c)
 	var tried trials
-	defer func() { tried.end(i, result.status == C.OVSTAGE_OK) }()
-	defer i.guard("ovstage_map_attribute", &result.status)
+	defer func() { tried.end(result.status == C.OVSTAGE_OK) }()
+	defer guard(c, "ovstage_map_attribute", &result.status)
+	i := of(c)
 	token, err := tried.attribute(i, "desc.attribute", &desc.attribute)
 	if err != nil {
 		return enqueued(0, err)
@@ -82,8 +82,8 @@ func ovgoMapAttribute(
 func ovgoFetchMapNext(
 	c *C.ovstage_context_t, handle C.ovstage_map_handle_t, out *C.ovstage_map_group_t, keep **C.DLTensor,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_fetch_map_next", &status)
 	i := of(c)
-	defer i.guard("ovstage_fetch_map_next", &status)
 	id := stage.MapID(handle)
 	g, err := i.stage.FetchMap(id)
 	if err != nil {
@@ -124,8 +124,8 @@ func ovgoFetchMapNext(
 func ovgoUnmapGroup(
 	c *C.ovstage_context_t, handle C.ovstage_map_handle_t, tensors C.uintptr_t, adopt C.bool,
 ) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_unmap_group", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_unmap_group", &result.status)
 	id, at := stage.MapID(handle), uintptr(tensors)
 	i.mu.Lock()
 	session, open := i.maps[id]
@@ -154,8 +154,8 @@ func ovgoUnmapGroup(
 
 //export ovgoUnmapAttribute
 func ovgoUnmapAttribute(c *C.ovstage_context_t, handle C.ovstage_map_handle_t, adopt C.bool) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_unmap_attribute", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_unmap_attribute", &result.status)
 	op, err := i.stage.Unmap(stage.MapID(handle), bool(adopt))
 	if err != nil {
 		return enqueued(0, err)
@@ -166,8 +166,8 @@ func ovgoUnmapAttribute(c *C.ovstage_context_t, handle C.ovstage_map_handle_t, a
 
 //export ovgoAbortMap
 func ovgoAbortMap(c *C.ovstage_context_t, handle C.ovstage_map_handle_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "abort_map", &status)
 	i := of(c)
-	defer i.guard("abort_map", &status)
 	if err := i.stage.Abort(stage.MapID(handle)); err != nil {
 		return fail(err)
 	}

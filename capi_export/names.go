@@ -17,12 +17,16 @@ import (
 type trials []pathdict.Token
 
 // end comes when it is known how the call went.
-func (t trials) end(i *instance, kept bool) {
+func (t trials) end(kept bool) {
+	if len(t) == 0 {
+		return
+	}
+	dict := shared.Load()
 	for k := len(t) - 1; k >= 0; k-- { // the last one first, which lies at the end of the texts
 		if kept {
-			i.dict.Keep(t[k])
+			dict.Keep(t[k])
 		} else {
-			i.dict.Withdraw(t[k])
+			dict.Withdraw(t[k])
 		}
 	}
 }
@@ -71,8 +75,8 @@ func (t *trials) attributes(i *instance, argument string, entries []C.ovx_string
 //
 //export ovgoTryName
 func ovgoTryName(c *C.ovstage_context_t, name *C.ovx_string_t, out *C.ovx_token_t, tried *C.bool) (status C.ovstage_api_status_t) {
+	defer guard(c, "try_name", &status)
 	i := of(c)
-	defer i.guard("try_name", &status)
 	texts, err := stringsOf("Token", name, 1)
 	if err != nil {
 		return fail(refuse(stage.InvalidArgument, "name: %s", err))
@@ -89,9 +93,9 @@ func ovgoTryName(c *C.ovstage_context_t, name *C.ovx_string_t, out *C.ovx_token_
 //
 //export ovgoEndName
 func ovgoEndName(c *C.ovstage_context_t, token C.ovx_token_t) {
-	i := of(c)
 	var ignored C.ovstage_api_status_t
-	defer i.guard("end_name", &ignored)
+	defer guard(c, "end_name", &ignored)
+	i := of(c)
 	i.dict.Withdraw(pathdict.Token(token))
 }
 
@@ -101,8 +105,8 @@ func ovgoEndName(c *C.ovstage_context_t, token C.ovx_token_t) {
 func ovgoListOfKnown(
 	c *C.ovstage_context_t, strings *C.ovx_string_t, n C.size_t, out *C.ovx_primpath_list_t, unknown *C.size_t,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "list_of_known", &status)
 	i := of(c)
-	defer i.guard("list_of_known", &status)
 	s, err := stringsOf("Path", strings, n)
 	if err != nil {
 		return fail(refuse(stage.InvalidArgument, "paths: %s", err))

@@ -11,8 +11,8 @@ import "ovstage/gocore/stage"
 //
 //export ovgoOpFailure
 func ovgoOpFailure(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_wait_op", &status)
 	i := of(c)
-	defer i.guard("ovstage_wait_op", &status)
 	failure, failed := i.stage.OpError(uint64(op))
 	if !failed {
 		return C.OVSTAGE_OK
@@ -23,8 +23,8 @@ func ovgoOpFailure(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_
 
 //export ovgoForgetOp
 func ovgoForgetOp(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_release_op", &status)
 	i := of(c)
-	defer i.guard("ovstage_release_op", &status)
 	if failure := i.stage.ForgetOp(uint64(op)); failure != nil {
 		i.tellUnasked(uint64(op), failure)
 	}

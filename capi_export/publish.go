@@ -17,10 +17,10 @@ func ovgoPublish(
 	c *C.ovstage_context_t, deletes *C.ovstage_go_delete_t, deleteCount C.size_t, written *C.ov_batch, writtenCount C.size_t,
 	managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
-	i := of(c)
 	b := batches.Get().(*batch)
-	defer func() { b.end(i, result.status == C.OVSTAGE_OK) }()
-	defer i.guard("publish", &result.status)
+	defer func() { b.end(result.status == C.OVSTAGE_OK) }()
+	defer guard(c, "publish", &result.status)
+	i := of(c)
 	deletions, err := b.deletions(i, unsafe.Slice(deletes, int(deleteCount)))
 	if err != nil {
 		return enqueued(0, err)

@@ -90,10 +90,10 @@ func ovgoQuery(
 	c *C.ovstage_context_t, list *C.ovstage_predicate_t, count C.size_t, attrs *C.ovx_token_t, attrCount C.size_t,
 	out *C.ovstage_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
-	i := of(c)
 	var tried trials
-	defer func() { tried.end(i, result.status == C.OVSTAGE_OK) }()
-	defer i.guard("ovstage_query", &result.status)
+	defer func() { tried.end(result.status == C.OVSTAGE_OK) }()
+	defer guard(c, "ovstage_query", &result.status)
+	i := of(c)
 	predicates := unsafe.Slice(list, int(count))
 	filter := stage.Condition{Match: query.All, Conditions: make([]stage.Condition, len(predicates))}
 	for k := range predicates {
@@ -111,10 +111,10 @@ func ovgoQuery(
 func ovgoQueryCondition(
 	c *C.ovstage_context_t, condition *C.ovstage_go_condition_t, attrs *C.ovx_token_t, attrCount C.size_t, out *C.ovstage_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
-	i := of(c)
 	var tried trials
-	defer func() { tried.end(i, result.status == C.OVSTAGE_OK) }()
-	defer i.guard("query", &result.status)
+	defer func() { tried.end(result.status == C.OVSTAGE_OK) }()
+	defer guard(c, "query", &result.status)
+	i := of(c)
 	filter := stage.Condition{Match: query.All}
 	if condition != nil {
 		var err *stage.Error
@@ -129,8 +129,8 @@ func ovgoQueryCondition(
 
 //export ovgoRefreshQuery
 func ovgoRefreshQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "refresh_query", &result.status)
 	i := of(c)
-	defer i.guard("refresh_query", &result.status)
 	return enqueued(i.stage.RefreshQuery(stage.QueryID(query)))
 }
 
@@ -138,8 +138,8 @@ func ovgoRefreshQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (r
 func ovgoQueryFromPathList(
 	c *C.ovstage_context_t, list C.ovx_primpath_list_t, out *C.ovstage_query_handle_t,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_query_from_path_list", &status)
 	i := of(c)
-	defer i.guard("ovstage_query_from_path_list", &status)
 	id, err := i.stage.QueryPaths(pathdict.ListHandle(list))
 	*out = C.ovstage_query_handle_t(id)
 	return fail(err)
@@ -149,8 +149,8 @@ func ovgoQueryFromPathList(
 func ovgoQueryCount(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, out *C.size_t,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "query_count", &status)
 	i := of(c)
-	defer i.guard("query_count", &status)
 	count, err := i.stage.QueryCount(stage.QueryID(query))
 	*out = C.size_t(count)
 	return fail(err)
@@ -160,8 +160,8 @@ func ovgoQueryCount(
 func ovgoQueryWhere(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, mask *C.uint64_t, count C.size_t, out *C.ovstage_query_handle_t,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "query_where", &status)
 	i := of(c)
-	defer i.guard("query_where", &status)
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(mask)), (int(count)+63)/64)
 	id, err := i.stage.QueryWhere(stage.QueryID(query), words, int(count))
 	*out = C.ovstage_query_handle_t(id)
@@ -170,8 +170,8 @@ func ovgoQueryWhere(
 
 //export ovgoReleaseQuery
 func ovgoReleaseQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_release_query", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_release_query", &result.status)
 	return enqueued(i.stage.ReleaseQuery(stage.QueryID(query)))
 }
 
@@ -179,8 +179,8 @@ func ovgoReleaseQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (r
 func ovgoFetchQueryResult(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, out *C.ovstage_query_result_t,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_fetch_query_result", &status)
 	i := of(c)
-	defer i.guard("ovstage_fetch_query_result", &status)
 	attributes, total, err := i.stage.QueryResult(stage.QueryID(query))
 	if err != nil {
 		return fail(err)
@@ -202,8 +202,8 @@ func ovgoFetchQueryResult(
 
 //export ovgoReleaseQueryResult
 func ovgoReleaseQueryResult(c *C.ovstage_context_t, id C.ovstage_query_result_id_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_release_query_result", &status)
 	i := of(c)
-	defer i.guard("ovstage_release_query_result", &status)
 	array, live := takeBack(i, i.results, uint64(id))
 	if !live {
 		return fail(refuse(stage.InvalidHandle, "result: query_result_id %d is unknown or has been released", id))
@@ -214,8 +214,8 @@ func ovgoReleaseQueryResult(c *C.ovstage_context_t, id C.ovstage_query_result_id
 
 //export ovgoAdvanceWriteFloor
 func ovgoAdvanceWriteFloor(c *C.ovstage_context_t, desc *C.ovstage_write_floor_desc_t) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_advance_write_floor", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_advance_write_floor", &result.status)
 	var names []pathdict.Token
 	if scope := stage.Scope(desc.scope); scope != stage.All && desc.attribute_count > 0 { // ALL does not look at the list
 		names = tokens(desc.attributes, desc.attribute_count)
@@ -225,8 +225,8 @@ func ovgoAdvanceWriteFloor(c *C.ovstage_context_t, desc *C.ovstage_write_floor_d
 
 //export ovgoGetOldestPreservedOrdinal
 func ovgoGetOldestPreservedOrdinal(c *C.ovstage_context_t, out *C.ovstage_ordinal_query_handle_t) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_get_oldest_preserved_ordinal", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_get_oldest_preserved_ordinal", &result.status)
 	id, op, err := i.stage.OldestPreserved()
 	*out = C.ovstage_ordinal_query_handle_t(id)
 	return enqueued(op, err)
@@ -236,10 +236,10 @@ func ovgoGetOldestPreservedOrdinal(c *C.ovstage_context_t, out *C.ovstage_ordina
 func ovgoGetAttributeWriteFloor(
 	c *C.ovstage_context_t, attribute *C.ovx_string_or_token_t, out *C.ovstage_ordinal_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
-	i := of(c)
 	var tried trials
-	defer func() { tried.end(i, false) }() // nothing remembers the question
-	defer i.guard("ovstage_get_attribute_write_floor", &result.status)
+	defer func() { tried.end(false) }() // nothing remembers the question
+	defer guard(c, "ovstage_get_attribute_write_floor", &result.status)
+	i := of(c)
 	var token pathdict.Token // 0 asks for the global floor
 	if attribute.token != 0 || attribute.string.length != 0 {
 		var err *stage.Error
@@ -256,8 +256,8 @@ func ovgoGetAttributeWriteFloor(
 func ovgoFetchOrdinal(
 	c *C.ovstage_context_t, handle C.ovstage_ordinal_query_handle_t, out *C.ovstage_ordinal_t,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_fetch_ordinal", &status)
 	i := of(c)
-	defer i.guard("ovstage_fetch_ordinal", &status)
 	ordinal, err := i.stage.FetchOrdinal(stage.OrdinalQueryID(handle))
 	if err == nil {
 		*out = C.ovstage_ordinal_t(ordinal)
@@ -269,15 +269,15 @@ func ovgoFetchOrdinal(
 func ovgoReleaseOrdinalQuery(
 	c *C.ovstage_context_t, handle C.ovstage_ordinal_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_release_ordinal_query", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_release_ordinal_query", &result.status)
 	return enqueued(i.stage.ReleaseOrdinalQuery(stage.OrdinalQueryID(handle)))
 }
 
 //export ovgoKeepHistory
 func ovgoKeepHistory(c *C.ovstage_context_t, ordinals C.uint64_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "keep_history", &status)
 	i := of(c)
-	defer i.guard("keep_history", &status)
 	if err := i.stage.KeepHistory(uint64(ordinals)); err != nil {
 		return fail(err)
 	}

@@ -32,8 +32,8 @@ func ovgoReadAttributes(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, attrs *C.ovx_token_t, count C.size_t,
 	span *C.ovstage_ordinal_range_t, out *C.ovstage_read_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_read_attributes", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_read_attributes", &result.status)
 	id, op, err := i.stage.Read(stage.QueryID(query), tokens(attrs, count), stage.Range{
 		Start: uint64(span.start_ordinal), End: uint64(span.end_ordinal), HasStart: bool(span.has_start_ordinal),
 	})
@@ -43,8 +43,8 @@ func ovgoReadAttributes(
 
 //export ovgoReleaseRead
 func ovgoReleaseRead(c *C.ovstage_context_t, read C.ovstage_read_handle_t) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_release_read", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_release_read", &result.status)
 	return enqueued(i.stage.ReleaseRead(stage.ReadID(read)))
 }
 
@@ -54,9 +54,9 @@ func ovgoReleaseRead(c *C.ovstage_context_t, read C.ovstage_read_handle_t) (resu
 func ovgoReadMissing(
 	c *C.ovstage_context_t, read C.ovstage_read_handle_t, index C.size_t, attribute *C.ovx_token_t, reason *C.char, capacity C.size_t,
 ) (length C.size_t) {
-	i := of(c)
 	var ignored C.ovstage_api_status_t
-	defer i.guard("read_missing", &ignored)
+	defer guard(c, "read_missing", &ignored)
+	i := of(c)
 	m, found := i.stage.Missing(stage.ReadID(read), uint64(index))
 	if !found {
 		return 0
@@ -70,8 +70,8 @@ func ovgoReadMissing(
 func ovgoFetchReadNext(
 	c *C.ovstage_context_t, read C.ovstage_read_handle_t, out *C.ovstage_read_group_t, keep **C.DLTensor,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_fetch_read_next", &status)
 	i := of(c)
-	defer i.guard("ovstage_fetch_read_next", &status)
 	g, err := i.stage.FetchRead(stage.ReadID(read))
 	if err != nil {
 		return fail(err)
@@ -101,8 +101,8 @@ func ovgoFetchReadNext(
 
 //export ovgoReleaseGroup
 func ovgoReleaseGroup(c *C.ovstage_context_t, id C.ovstage_read_group_id_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_release_group", &status)
 	i := of(c)
-	defer i.guard("ovstage_release_group", &status)
 	g, live := takeBack(i, i.groups, uint64(id))
 	if !live {
 		return fail(refuse(stage.InvalidHandle, "group: read_group_id %d is unknown or has been released", id))

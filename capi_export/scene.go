@@ -18,8 +18,8 @@ import (
 func ovgoClone(
 	c *C.ovstage_context_t, source, targets *C.ovx_string_t, count C.size_t, ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_clone", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_clone", &result.status)
 	from, err := texts("source_path", &source, 1)
 	if err != nil {
 		return enqueued(0, err)
@@ -35,8 +35,8 @@ func ovgoClone(
 func ovgoGetHierarchy(
 	c *C.ovstage_context_t, list C.ovx_primpath_list_t, ordinal C.ovstage_ordinal_t, relation C.uint32_t, out *C.ovstage_hierarchy_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_get_hierarchy", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_get_hierarchy", &result.status)
 	id, op, err := i.scene.AskRelatives(pathdict.ListHandle(list), uint64(ordinal), scene.Relation(relation))
 	*out = C.ovstage_hierarchy_handle_t(id)
 	return enqueued(op, err)
@@ -46,8 +46,8 @@ func ovgoGetHierarchy(
 func ovgoFetchHierarchyResult(
 	c *C.ovstage_context_t, handle C.ovstage_hierarchy_handle_t, out *C.ovstage_hierarchy_result_t,
 ) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_fetch_hierarchy_result", &status)
 	i := of(c)
-	defer i.guard("ovstage_fetch_hierarchy_result", &status)
 	answer, err := i.scene.FetchRelatives(scene.RelativesID(handle))
 	if err != nil {
 		return fail(err)
@@ -105,8 +105,8 @@ func (i *instance) describe(answer *scene.Relatives, out *C.ovstage_hierarchy_re
 
 //export ovgoReleaseHierarchyResult
 func ovgoReleaseHierarchyResult(c *C.ovstage_context_t, id C.ovstage_hierarchy_result_id_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_release_hierarchy_result", &status)
 	i := of(c)
-	defer i.guard("ovstage_release_hierarchy_result", &status)
 	i.mu.Lock()
 	memory, live := i.relatives[uint64(id)]
 	delete(i.relatives, uint64(id))
@@ -120,22 +120,22 @@ func ovgoReleaseHierarchyResult(c *C.ovstage_context_t, id C.ovstage_hierarchy_r
 
 //export ovgoReleaseHierarchy
 func ovgoReleaseHierarchy(c *C.ovstage_context_t, handle C.ovstage_hierarchy_handle_t) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_release_hierarchy", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_release_hierarchy", &result.status)
 	return enqueued(i.scene.ReleaseRelatives(scene.RelativesID(handle)))
 }
 
 //export ovgoComputeHierarchy
 func ovgoComputeHierarchy(c *C.ovstage_context_t, model C.uint32_t, from, to C.ovstage_ordinal_t) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "ovstage_compute_hierarchy", &result.status)
 	i := of(c)
-	defer i.guard("ovstage_compute_hierarchy", &result.status)
 	return enqueued(i.scene.Compute(scene.Model(model), uint64(from), uint64(to)))
 }
 
 //export ovgoInstancingGetPrototypeRoots
 func ovgoInstancingGetPrototypeRoots(c *C.ovstage_context_t, out *C.ovx_primpath_list_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_instancing_get_prototype_roots", &status)
 	i := of(c)
-	defer i.guard("ovstage_instancing_get_prototype_roots", &status)
 	list, err := i.scene.Prototypes()
 	*out = C.ovx_primpath_list_t(list)
 	return fail(err)
@@ -143,8 +143,8 @@ func ovgoInstancingGetPrototypeRoots(c *C.ovstage_context_t, out *C.ovx_primpath
 
 //export ovgoInstancingGetPrototypeRoot
 func ovgoInstancingGetPrototypeRoot(c *C.ovstage_context_t, instance C.ovx_primpath_t, out *C.ovx_primpath_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_instancing_get_prototype_root", &status)
 	i := of(c)
-	defer i.guard("ovstage_instancing_get_prototype_root", &status)
 	prototype, err := i.scene.PrototypeOf(pathdict.Path(instance))
 	*out = C.ovx_primpath_t(prototype)
 	return fail(err)
@@ -152,8 +152,8 @@ func ovgoInstancingGetPrototypeRoot(c *C.ovstage_context_t, instance C.ovx_primp
 
 //export ovgoInstancingGetInstanceRoots
 func ovgoInstancingGetInstanceRoots(c *C.ovstage_context_t, prototype C.ovx_primpath_t, out *C.ovx_primpath_list_t) (status C.ovstage_api_status_t) {
+	defer guard(c, "ovstage_instancing_get_instance_roots", &status)
 	i := of(c)
-	defer i.guard("ovstage_instancing_get_instance_roots", &status)
 	list, err := i.scene.Instances(pathdict.Path(prototype))
 	*out = C.ovx_primpath_list_t(list)
 	return fail(err)

@@ -35,8 +35,8 @@ func (b *batch) giveBack() {
 }
 
 // end gives a batch back when it is known how the call went.
-func (b *batch) end(i *instance, kept bool) {
-	b.tried.end(i, kept)
+func (b *batch) end(kept bool) {
+	b.tried.end(kept)
 	b.giveBack()
 }
 
@@ -45,14 +45,14 @@ func ovgoWriteAttributes(
 	c *C.ovstage_context_t, given *C.ov_batch, managed *C.ov_managed_list, ordinal C.ovstage_ordinal_t, mode C.ovstage_prim_mode_t,
 	many C.bool,
 ) (result C.ovstage_enqueue_result_t) {
-	i := of(c)
 	symbol := "ovstage_write_attribute"
 	if many {
 		symbol = "ovstage_write_attributes"
 	}
 	b := batches.Get().(*batch)
-	defer func() { b.end(i, result.status == C.OVSTAGE_OK) }()
-	defer i.guard(symbol, &result.status)
+	defer func() { b.end(result.status == C.OVSTAGE_OK) }()
+	defer guard(c, symbol, &result.status)
+	i := of(c)
 	b.managed = managed
 	if err := b.translate(i, unsafe.Slice(given.writes, int(given.count)), bool(many)); err != nil {
 		return enqueued(0, err)
@@ -211,10 +211,10 @@ func ovgoDeleteAttributes(
 	c *C.ovstage_context_t, query C.ovstage_query_handle_t, attributes *C.ovx_string_or_token_t, count C.size_t,
 	ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
-	i := of(c)
 	var tried trials
-	defer func() { tried.end(i, false) }() // a name that nobody knew deletes nothing
-	defer i.guard("ovstage_delete_attributes", &result.status)
+	defer func() { tried.end(false) }() // a name that nobody knew deletes nothing
+	defer guard(c, "ovstage_delete_attributes", &result.status)
+	i := of(c)
 	names, err := tried.attributes(i, "attributes", unsafe.Slice(attributes, int(count)))
 	if err != nil {
 		return enqueued(0, err)

@@ -5,7 +5,7 @@
 #
 # DIRECTORY holds libovstage.so (default: python/ovstage). PREFIX is a folder with headers, library, CMake package and
 # pkg-config file (default: build/prefix); without it the packaging is not checked. CC and CXX choose the compilers.
-# What the machine lacks - a C++ compiler, valgrind, cmake, pkg-config - is skipped and said so.
+# What the machine lacks - a C++ compiler, Go, valgrind, cmake, pkg-config - is skipped and said so.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,6 +15,7 @@ prefix=${2:-$root/build/prefix}
 include=$root/capi_export/include
 library=$directory/libovstage.so
 
+go=${GO:-go}
 read -ra cc <<<"${CC:-cc}"
 read -ra cxx <<<"${CXX:-c++}"
 warnings=(-Wall -Wextra -Werror -pedantic "-I$include")
@@ -93,6 +94,21 @@ scarce() {
   tail -n 1 "$work/scarce.txt"
 }
 
+# A build of the library in which each function that Go exports to C panics when it is told to, and those functions show.
+panics() {
+  local names
+  printf '{ global: ovstage_*; ovalign_*; ovgo*; local: *; };\n' >"$work/faults.map"
+  (cd "$root" && CGO_ENABLED=1 "$go" build -tags faults -buildmode=c-shared -buildvcs=false \
+    "-ldflags=-extldflags '-Wl,-soname,libovstage.so \"-Wl,--version-script=$work/faults.map\"'" \
+    -o "$work/faults/libovstage.so" ./capi_export) || fail "the library does not build with the tag faults"
+  mapfile -t names < <(nm -D --defined-only "$work/faults/libovstage.so" | awk '{ print $NF }' | sed 's/@.*//' | grep '^ovgo')
+  [ ${#names[@]} -gt 0 ] || fail "the library with the tag faults shows no function of Go"
+  "${c[@]}" -D_GNU_SOURCE -g "$here/panics.c" "$here/scene.c" "-L$work/faults" "-Wl,-rpath,$work/faults" -lovstage -ldl -pthread \
+    -o "$work/panics" || fail "the client for panics does not build"
+  within 300 "$work/panics" "${names[@]}" >"$work/panics.txt" || { cat "$work/panics.txt" && fail "a panic does harm"; }
+  tail -n 1 "$work/panics.txt"
+}
+
 say headers && headers
 say layout && layout
 say symbols && symbols
@@ -103,6 +119,13 @@ else
   say "C++: skipped, there is no ${cxx[0]}"
 fi
 say "calls while memory is scarce" && scarce
+if have "$go"; then
+  say "panics in every function of Go" && panics
+elif [ -n "${CI:-}" ]; then
+  fail "there is no $go, which builds the library for panics: set GO"
+else
+  say "panics: skipped, there is no $go"
+fi
 if have valgrind; then
   say "client, under valgrind" && leaks
 else
