@@ -8,7 +8,6 @@ import (
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/stage"
-	"ovstage/gocore/tensor"
 )
 
 // Clone copies everything that the prims at and below source hold as of an ordinal, sealed or not, to each target at that
@@ -25,29 +24,6 @@ func (s *Scene) Clone(source string, targets []string, ordinal uint64) (op uint6
 		return 0, err
 	}
 	return s.stage.Submit(c.run)
-}
-
-// clone is one operation.
-type clone struct {
-	dict    *pathdict.Dictionary
-	tx      stage.Tx
-	source  string
-	targets []string
-	known   bool // somebody interned the source, without which it holds nothing
-	from    uint32
-	onto    []uint32
-	ordinal uint64
-
-	parts []copied
-	moves moves
-	made  []stage.Creation
-}
-
-// copied is what the source holds in one column.
-type copied struct {
-	name   pathdict.Token
-	column *column.Column
-	rows   column.Rows // ascending
 }
 
 // read judges the arguments by themselves.
@@ -123,7 +99,7 @@ func (c *clone) collect() *stage.Error {
 		for _, from := range columns {
 			rows, failure := holding(from, prims, c.ordinal)
 			if failure != nil {
-				return failf(stage.OutOfMemory, "attribute %q: %s", text(c.tx, name), failure)
+				return failf(stage.OutOfMemory, "attribute %q: %s", c.tx.Text(name), failure)
 			}
 			if rows.Len() == 0 {
 				continue
@@ -131,7 +107,7 @@ func (c *clone) collect() *stage.Error {
 			c.parts = append(c.parts, copied{name, from, rows})
 			if c.ordinal <= floor {
 				return failf(stage.WriteFloorViolation, "attribute %q of the source %s: ordinal %d is sealed, the write floor is %d; clone at an ordinal above it",
-					text(c.tx, name), c.source, c.ordinal, floor)
+					c.tx.Text(name), c.source, c.ordinal, floor)
 			}
 		}
 		return nil
@@ -220,95 +196,4 @@ func (c *clone) intern() *stage.Error {
 		c.onto = append(c.onto, target)
 	}
 	return nil
-}
-
-// copy makes the new values, which are nobody's yet.
-func (c *clone) copy() error {
-	if err := c.plan(); err != nil {
-		return err
-	}
-	for _, part := range c.parts {
-		made := stage.Creation{Attribute: part.name, Schema: part.column.Schema(), Prims: c.prims(part)}
-		copyPart := c.copyFixed
-		if made.Schema.Array {
-			copyPart = c.copyArrays
-		}
-		err := copyPart(part, &made)
-		c.made = append(c.made, made)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// prims lists who gets the values: target by target, in the order of the source's rows.
-func (c *clone) prims(part copied) []uint32 {
-	prims := make([]uint32, 0, len(c.onto)*part.rows.Len())
-	for k := range c.onto {
-		part.rows.Each(func(_, row int) { prims = append(prims, c.moves.of(k, part.column.Path(row))) })
-	}
-	return prims
-}
-
-func (c *clone) copyFixed(part copied, made *stage.Creation) (err error) {
-	size := part.rows.Len() * part.column.Width()
-	if made.Block, err = memory.Alloc(len(c.onto)*size, memory.Columns); err != nil {
-		return err
-	}
-	bytes := made.Block.Bytes()[:len(c.onto)*size]
-	if err := part.column.Compose(bytes[:size], part.rows, c.ordinal); err != nil {
-		return err
-	}
-	repeat(bytes, size)
-	return nil
-}
-
-// repeat fills bytes with copies of the first size of them.
-func repeat(bytes []byte, size int) {
-	for done := size; done < len(bytes); done *= 2 {
-		copy(bytes[done:], bytes[:done])
-	}
-	memory.Copied(len(bytes) - size)
-}
-
-// copyArrays stores the values once and lets every target point at them; paths are stored for each target.
-func (c *clone) copyArrays(part copied, made *stage.Creation) (err error) {
-	values, total := part.column.Values(part.rows, c.ordinal), 0
-	for _, v := range values {
-		total += len(v)
-	}
-	times := 1
-	if pathStride(made.Schema) > 0 {
-		times = len(c.onto)
-	}
-	if made.Block, err = memory.Alloc(len(made.Prims)*column.SpanSize, memory.Columns); err != nil {
-		return err
-	}
-	if made.Arena.Block, err = memory.Alloc(times*total, memory.Columns); err != nil {
-		return err
-	}
-	spans, arena := column.Spans(made.Block, len(made.Prims)), made.Arena.Block.Bytes()
-	for k := range times {
-		for i, v := range values {
-			at := made.Arena.Used
-			spans[k*len(values)+i] = column.Span{Offset: uint64(at), Length: uint64(len(v))}
-			made.Arena.Used += copy(arena[at:], v)
-			c.moves.move(k, idsIn(arena[at:made.Arena.Used], made.Schema))
-		}
-	}
-	memory.Copied(made.Arena.Used)
-	if times == 1 {
-		repeat(made.Block.Bytes()[:len(made.Prims)*column.SpanSize], len(values)*column.SpanSize)
-	}
-	return nil
-}
-
-// pathStride is the distance of the paths in the values of an array column, in words; 0 where there are none.
-func pathStride(schema column.Schema) int {
-	switch schema.Semantic {
-	case tensor.SemanticRelationshipPathID, tensor.SemanticConnectionPathID:
-		return int(schema.DType.Lanes)
-	}
-	return 0
 }

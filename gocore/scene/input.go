@@ -3,13 +3,8 @@ package scene
 import (
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
 	"ovstage/gocore/tensor"
 )
-
-// latest is above every ordinal.
-const latest = ^uint64(0)
 
 // input is one column as a pass sees it.
 type input struct {
@@ -25,49 +20,8 @@ type input struct {
 	unsealed column.Set
 }
 
-// changed reports whether a row may hold another value.
-func (in *input) changed(row int32) bool {
-	return in.all || in.sealed.Has(int(row)) || in.unsealed.Has(int(row))
-}
-
-// moment says what a pass reads: values as of an ordinal. What goes into a sealed state is made of sealed values.
-type moment struct {
-	ordinal uint64
-	sealed  bool
-	built   *tree // the pass that is built on, nil for none
-}
-
-// look opens the columns of an attribute that hold anything, which must be what was expected.
-func (s *Scene) look(tx stage.Tx, name pathdict.Token, at moment, expected expectation) ([]input, *stage.Error) {
-	columns, floor, err := tx.Columns(name)
-	if err != nil {
-		return nil, err
-	}
-	if at.sealed {
-		at.ordinal = min(at.ordinal, floor)
-	}
-	var inputs []input
-	for _, c := range columns {
-		one, failure := open(c, at.ordinal)
-		if failure != nil {
-			closeAll(inputs)
-			return nil, failf(stage.OutOfMemory, "attribute %q: %s", text(tx, name), failure)
-		}
-		if one.alive.Count() == 0 {
-			one.copy.Release()
-			continue
-		}
-		one.since(at.built, name)
-		inputs = append(inputs, one)
-		if !expected.by(c.Schema()) {
-			err := failf(stage.OpFailed, "attribute %q of prim %s holds %s, expected %s; delete it and write it anew",
-				text(tx, name), tx.Path(one.somebody()), c.Schema(), expected.text)
-			closeAll(inputs)
-			return nil, err
-		}
-	}
-	return inputs, nil
-}
+// latest is above every ordinal.
+const latest = ^uint64(0)
 
 // open looks at one column.
 func open(c *column.Column, ordinal uint64) (input, error) {
@@ -94,17 +48,13 @@ func open(c *column.Column, ordinal uint64) (input, error) {
 	return one, nil
 }
 
-// since finds what may have changed since a pass.
-func (in *input) since(built *tree, name pathdict.Token) {
-	if built == nil || !built.settled || !in.newest {
-		return
-	}
-	in.all = false
-	in.sealed, _, _ = in.column.Changed(built.floors[name]+1, latest)
+// changed reports whether a row may hold another value.
+func (in *input) changed(row int32) bool {
+	return in.all || in.sealed.Has(int(row)) || in.unsealed.Has(int(row))
 }
 
-// somebody is a prim that has a value.
-func (in *input) somebody() (path uint32) {
+// anyPrim is a prim that has a value.
+func (in *input) anyPrim() (path uint32) {
 	in.alive.Each(func(row int) { path = in.column.Path(row) })
 	return path
 }
@@ -131,8 +81,3 @@ var (
 		return s.DType.Bits == 8 && s.DType.Lanes == 1 && s.DType.Code != tensor.Float && !s.Array
 	}, "bool8"}
 )
-
-func text(tx stage.Tx, name pathdict.Token) string {
-	text, _ := tx.Dictionary().TokenString(name)
-	return text
-}

@@ -9,33 +9,6 @@ import (
 	"ovstage/gocore/tensor"
 )
 
-// Prototype is the attribute that makes a prim the root of an instance: a relationship (uint64 array, RELATIONSHIP_PATH_ID)
-// whose first target is the root of its prototype. Whoever brings a scene writes it; prims inside an instance have none.
-const Prototype = "usd-prototype"
-
-// instances calls visit for the root of every instance and that of its prototype, in the newest executed state.
-func (s *Scene) instances(tx stage.Tx, visit func(instance, prototype uint32)) *stage.Error {
-	columns, _, err := tx.Columns(s.prototype)
-	if err != nil {
-		return err
-	}
-	for _, c := range columns {
-		if schema := c.Schema(); !schema.Array || schema.DType != (tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}) {
-			continue
-		}
-		for row, values := range c.Values(column.Interval(0, c.Rows()), latest) {
-			targets := pathsIn(values)
-			if len(targets) == 0 {
-				continue
-			}
-			if prototype, known := s.dict.Index(targets[0]); known {
-				visit(c.Path(row), prototype)
-			}
-		}
-	}
-	return nil
-}
-
 // Prototypes lists the roots of the prototypes that have an instance, in the order in which their paths were first met.
 func (s *Scene) Prototypes() (list pathdict.ListHandle, err *stage.Error) {
 	return s.listed(func(tx stage.Tx, add func(path uint32)) *stage.Error {
@@ -78,6 +51,29 @@ func (s *Scene) PrototypeOf(instance pathdict.Path) (found pathdict.Path, err *s
 	return found, err
 }
 
+// instances calls visit for the root of every instance and that of its prototype, in the newest executed state.
+func (s *Scene) instances(tx stage.Tx, visit func(instance, prototype uint32)) *stage.Error {
+	columns, _, err := tx.Columns(s.prototype)
+	if err != nil {
+		return err
+	}
+	for _, c := range columns {
+		if schema := c.Schema(); !schema.Array || schema.DType != (tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}) {
+			continue
+		}
+		for row, values := range c.Values(column.Interval(0, c.Rows()), latest) {
+			targets := pathsIn(values)
+			if len(targets) == 0 {
+				continue
+			}
+			if prototype, known := s.dict.Index(targets[0]); known {
+				visit(c.Path(row), prototype)
+			}
+		}
+	}
+	return nil
+}
+
 // listed makes a list, with one reference, of the paths that are found, each once.
 func (s *Scene) listed(find func(tx stage.Tx, add func(path uint32)) *stage.Error) (list pathdict.ListHandle, err *stage.Error) {
 	var found []uint32
@@ -89,8 +85,4 @@ func (s *Scene) listed(find func(tx stage.Tx, add func(path uint32)) *stage.Erro
 	slices.Sort(found)
 	found = slices.Compact(found)
 	return s.dict.Mint(s.dict.ListAt(found)), nil
-}
-
-func unknownPath(argument string, path pathdict.Path) *stage.Error {
-	return failf(stage.InvalidArgument, "%s: %d is not a path of this stage's dictionary; intern the path first", argument, path)
 }

@@ -1,6 +1,8 @@
 package scene
 
-import "unsafe"
+import (
+	"unsafe"
+)
 
 // matrix is a transform: 4 rows of 4, applied to row vectors from the right, so that elements 12, 13, 14 are the translation
 // and a child's world transform is its local one times its parent's (the convention of USD's GfMatrix4d).

@@ -7,6 +7,7 @@ import (
 
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
+	"ovstage/gocore/tensor"
 )
 
 // moves says where the paths of a clone's source are in each of its targets. A path is the source's if its components begin
@@ -22,33 +23,6 @@ type moves struct {
 
 	properties []uint32 // of the source itself
 	ownTo      []uint32 // len(properties) for each target
-}
-
-// plan finds all paths that have to move and interns the places where they go.
-func (c *clone) plan() error {
-	m := &c.moves
-	m.dict, m.from, m.known = c.dict, c.from, []bool{true}
-	for _, part := range c.parts {
-		part.rows.Each(func(_, row int) { m.add(part.column.Path(row)) })
-		if pathStride(part.column.Schema()) == 0 {
-			continue
-		}
-		for _, values := range part.column.Values(part.rows, c.ordinal) {
-			m.addTargets(idsIn(values, part.column.Schema()))
-		}
-	}
-	m.place = make([]int32, len(m.known))
-	for i, known := range m.known {
-		if known {
-			m.place[i] = int32(len(m.paths))
-			m.paths = append(m.paths, m.from+uint32(i))
-		}
-	}
-	var err error
-	if m.to, err = m.dict.Graft(m.from, m.paths, c.onto); err != nil {
-		return err
-	}
-	return m.graftProperties(c.onto)
 }
 
 // add lists a path of the source, and what lies between.
@@ -148,6 +122,15 @@ func idsIn(values []byte, schema column.Schema) ids {
 		return ids{}
 	}
 	return ids{pathsIn(values), stride}
+}
+
+// pathStride is the distance of the paths in the values of an array column, in words; 0 where there are none.
+func pathStride(schema column.Schema) int {
+	switch schema.Semantic {
+	case tensor.SemanticRelationshipPathID, tensor.SemanticConnectionPathID:
+		return int(schema.DType.Lanes)
+	}
+	return 0
 }
 
 // pathsIn looks at bytes as path handles, which they were written as.

@@ -26,25 +26,6 @@ type Relatives struct {
 	Paths   []pathdict.Path
 }
 
-// AskRelatives finds the relatives of the prims of a list, as they are in the newest executed state, in the order of their
-// creation. The ordinal is repeated in the answer.
-func (s *Scene) AskRelatives(handle pathdict.ListHandle, ordinal uint64, relation Relation) (id RelativesID, op uint64, err *stage.Error) {
-	if relation > Siblings {
-		return 0, 0, failf(stage.InvalidArgument, "relation %d is none, expected PARENT (0), CHILDREN (1) or SIBLINGS (2)", relation)
-	}
-	list, failure := s.dict.List(handle)
-	if failure != nil {
-		return 0, 0, failf(stage.InvalidHandle, "prim_paths %d: %s", handle, failure)
-	}
-	err = s.stage.View(func(tx stage.Tx) *stage.Error {
-		id = RelativesID(tx.NextHandle())
-		s.asked[id] = relatives(tx, list, ordinal, relation)
-		op = tx.Succeed()
-		return nil
-	})
-	return id, op, err
-}
-
 // relatives answers a question.
 func relatives(tx stage.Tx, list *pathdict.List, ordinal uint64, relation Relation) *Relatives {
 	dict := tx.Dictionary()
@@ -68,33 +49,4 @@ func relatives(tx stage.Tx, list *pathdict.List, ordinal uint64, relation Relati
 		answer.Ends[i] = len(answer.Paths)
 	}
 	return answer
-}
-
-// FetchRelatives returns an answer. It may be asked for again, and stays as it is.
-func (s *Scene) FetchRelatives(id RelativesID) (answer *Relatives, err *stage.Error) {
-	err = s.stage.View(func(stage.Tx) *stage.Error {
-		var known bool
-		if answer, known = s.asked[id]; !known {
-			return unknownQuestion(id)
-		}
-		return nil
-	})
-	return answer, err
-}
-
-// ReleaseRelatives ends a question; answers that were fetched stay.
-func (s *Scene) ReleaseRelatives(id RelativesID) (op uint64, err *stage.Error) {
-	err = s.stage.View(func(tx stage.Tx) *stage.Error {
-		if _, known := s.asked[id]; !known {
-			return unknownQuestion(id)
-		}
-		delete(s.asked, id)
-		op = tx.Succeed()
-		return nil
-	})
-	return op, err
-}
-
-func unknownQuestion(id RelativesID) *stage.Error {
-	return failf(stage.InvalidHandle, "hierarchy handle %d is unknown or was released", id)
 }

@@ -1,15 +1,6 @@
-// Package scene knows what prims are to each other: it copies what lies below one, tells who is related to whom and who is an
-// instance of what, and computes world transforms from local ones. It works on a stage from inside (stage.Submit), so that
-// each of its operations is one of the stage's.
-//
-// # Concurrency
-//
-// Every method is safe from any goroutine: what a Scene remembers between operations is touched under the stage's mutex only.
 package scene
 
 import (
-	"fmt"
-
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/stage"
 )
@@ -20,6 +11,10 @@ const (
 	ResetStack     = "omni:resetXformStack"    // bool: the local transform is the world transform
 	WorldTransform = "omni:fabric:worldMatrix" // float64x16: computed
 )
+
+// Prototype is the attribute that makes a prim the root of an instance: a relationship (uint64 array, RELATIONSHIP_PATH_ID)
+// whose first target is the root of its prototype. Whoever brings a scene writes it; prims inside an instance have none.
+const Prototype = "usd-prototype"
 
 // Scene is the hierarchy of one stage.
 type Scene struct {
@@ -43,8 +38,4 @@ func New(of *stage.Stage, dict *pathdict.Dictionary) (*Scene, error) {
 		stage: of, dict: dict, local: tokens[0], reset: tokens[1], world: tokens[2], prototype: tokens[3],
 		asked: map[RelativesID]*Relatives{},
 	}, nil
-}
-
-func failf(code stage.Code, format string, args ...any) *stage.Error {
-	return &stage.Error{Code: code, Text: fmt.Sprintf(format, args...)}
 }

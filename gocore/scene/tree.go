@@ -71,6 +71,15 @@ func (t *tree) fits(locals, resets []input, world *column.Column) bool {
 		slices.EqualFunc(t.resets, partsOf(resets), part.same) && t.world.same(partOf(world))
 }
 
+// compare finds which rows of a column may hold another value than in the last pass over the tree.
+func (t *tree) compare(in *input, name pathdict.Token) {
+	if t == nil || !t.settled || !in.newest {
+		return
+	}
+	in.all = false
+	in.sealed, _, _ = in.column.Changed(t.floors[name]+1, latest)
+}
+
 // grow makes the tree of columns. Dense path indices rise from parent to child, so that sorting by them is all it takes.
 func grow(tx stage.Tx, locals, resets []input, world *column.Column) *tree {
 	t := &tree{locals: partsOf(locals), resets: partsOf(resets), world: partOf(world), floors: map[pathdict.Token]uint64{}}

@@ -93,7 +93,10 @@ func (tx Tx) Attributes(prims []uint32, visit func(name pathdict.Token, columns 
 	return nil
 }
 
-// Path is a prim's path for error texts.
+// Text is the text of a token, for error texts.
+func (tx Tx) Text(name pathdict.Token) string { return tx.s.text(name) }
+
+// Path is a prim's path, for error texts.
 func (tx Tx) Path(path uint32) string { return tx.s.path(tx.s.dict.PathAt(path)) }
 
 // Columns returns the columns of an attribute, one for each schema in use, with everything sealed that its floor has passed,

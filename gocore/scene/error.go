@@ -1,0 +1,16 @@
+package scene
+
+import (
+	"fmt"
+
+	"ovstage/gocore/pathdict"
+	"ovstage/gocore/stage"
+)
+
+func failf(code stage.Code, format string, args ...any) *stage.Error {
+	return &stage.Error{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+func unknownPath(argument string, path pathdict.Path) *stage.Error {
+	return failf(stage.InvalidArgument, "%s: %d is not a path of this stage's dictionary; intern the path first", argument, path)
+}
