@@ -17,8 +17,9 @@ usage: ./build.sh COMMAND
 
   build             the library and the Python package, in place; a C prefix in build/prefix
   test [SUITE ...]  build, then every test; or only the suite go, c, python (arguments after `python` go to pytest),
-                    interop (other libraries, in build/interop; `interop torch` is PyTorch alone) or clients (ovfmi and
-                    ovnewton, in build/clients; `clients survey` compares all of newton's scenes)
+                    interop (other libraries, in build/interop; `interop torch` is PyTorch alone), clients (ovfmi and
+                    ovnewton, in build/clients; `clients survey` compares all of newton's scenes) or gpu (CUDA, on a driver
+                    that needs no GPU, in build/cuda; arguments after `gpu` go to pytest)
   demo [...]        a robot scene driven through the stage; arguments go to the demo
   bench [...]       measure; arguments go to the benchmark
   lint              formatters, linters, type and C warnings; changes nothing
@@ -30,7 +31,7 @@ environment:
   PYTHON            the interpreter for .venv (default: the newest of python3.13 ... python3.11, python3 that fits)
   GO, CC            the Go command and the C compiler (default: from PATH, else fetched as Python wheels)
   OVSTAGE_GLIBC     such as 2.17: build for that glibc and newer ones
-  CI                set: `test` includes the slow tests and, beside the others, the suites interop and clients
+  CI                set: `test` includes the slow tests and, beside the others, the suites interop, clients and gpu
 TEXT
 }
 
@@ -262,10 +263,13 @@ interop() { PYTHON=$venv_python tests/interop/run.sh "$@"; }
 
 clients() { PYTHON=$venv_python tests/clients/run.sh "$@"; }
 
+gpu() { PYTHON=$venv_python tests/cuda/run.sh "$@"; }
+
 test_all() {
   if [ -n "${CI:-}" ]; then
     beside interop
     beside clients
+    beside gpu
   fi
   test_go
   test_c
@@ -273,6 +277,7 @@ test_all() {
   if [ -n "${CI:-}" ]; then
     check 'exchange with other libraries' joined interop
     check 'clients of the interface' joined clients
+    check 'CUDA without a GPU' joined gpu
   fi
 }
 
@@ -300,8 +305,8 @@ joined() {
 
 run_tests() {
   case ${1:-all} in
-    all | go | c | python | interop | clients) ;;
-    *) die "unknown suite $1: give go, c, python, interop or clients, or nothing for all" ;;
+    all | go | c | python | interop | clients | gpu) ;;
+    *) die "unknown suite $1: give go, c, python, interop, clients or gpu, or nothing for all" ;;
   esac
   lock
   build
@@ -316,6 +321,7 @@ run_tests() {
     python) test_python "${@:2}" ;;
     interop) check 'exchange with other libraries' interop "${@:2}" ;;
     clients) check 'clients of the interface' clients "${@:2}" ;;
+    gpu) check 'CUDA without a GPU' gpu "${@:2}" ;;
   esac
   summary test
 }
