@@ -90,7 +90,7 @@ class Stage:
     def write_attributes(
         self, query: Any, writes: Iterable[Any], ordinal: SupportsIndex, *, prim_mode: SupportsIndex = 0
     ) -> Operation:
-        """Write several attributes, each described by a WriteDesc, at one ordinal: all of them or none; one Operation."""
+        """Write several attributes, each described by a WriteDesc, at one ordinal, all or none; one Operation."""
     def _publish(
         self,
         deletes: Iterable[tuple[Any, Iterable[_Attribute]]],

@@ -318,7 +318,7 @@ class Stage(native.Stage):
     def describe(self) -> Description:
         """What the stage holds, sealed or not, as a table of its attributes. Example::
 
-            print(stage.describe())
+        print(stage.describe())
         """
         with self.query() as query, self.get_attribute_write_floor() as floor:
             return Description(self._name, floor.fetch(), self._query_result(query)[1], self.attributes())
