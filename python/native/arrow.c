@@ -182,7 +182,7 @@ static void end_schema(PyObject* capsule) {
   free(schema);
 }
 
-PyObject* arrow_schema(PyObject* object, PyObject* name) {
+static PyObject* arrow_schema(PyObject* object, PyObject* name) {
   Group* group = (Group*)object;
   values v;
   const char* text = PyUnicode_AsUTF8AndSize(name, NULL);
@@ -354,7 +354,7 @@ static bool fill(ArrowArray* out, Group* group, const values* v, bytes* shared) 
   return good || PyErr_NoMemory();
 }
 
-PyObject* arrow_array(PyObject* object, PyObject* unused) {
+static PyObject* arrow_array(PyObject* object, PyObject* unused) {
   (void)unused;
   Group* group = (Group*)object;
   values v;
@@ -375,3 +375,9 @@ PyObject* arrow_array(PyObject* object, PyObject* unused) {
   free(array);
   return NULL;
 }
+
+PyMethodDef group_arrow_methods[] = {
+    {"_arrow_schema", arrow_schema, METH_O, DOC_Group__arrow_schema},
+    {"_arrow_array", arrow_array, METH_NOARGS, DOC_Group__arrow_array},
+    {NULL, NULL, 0, NULL},
+};

@@ -221,7 +221,7 @@ static PyObject* tuple_of(const int64_t* values, int32_t count) {
   return tuple;
 }
 
-PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+static PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   (void)module;
   static signature sig = {"consume_dlpack", 2, 1, {"obj", "stream"}, {0}};
   PyObject* slots[2];
@@ -245,3 +245,8 @@ PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nar
                        strides, (unsigned long long)t->byte_offset,
                        (unsigned long long)(taken.versioned ? taken.versioned->flags : 0), owner);
 }
+
+PyMethodDef import_functions[] = {
+    {"consume_dlpack", FAST_KEYWORDS(consume_dlpack), DOC_consume_dlpack},
+    {NULL, NULL, 0, NULL},
+};

@@ -7,7 +7,7 @@
 /* ---- One number -------------------------------------------------------------------------------------------------- */
 
 /* `hint` ends the message. */
-static PyObject* int_or_hint(PyObject* value, const char* name, const char* expected, const char* hint) {
+PyObject* guard_int_or_hint(PyObject* value, const char* name, const char* expected, const char* hint) {
   if (PyLong_CheckExact(value)) return Py_NewRef(value);
   int truth = is_truth(value);
   if (truth < 0 || !check_unmasked(value, name)) return NULL;
@@ -21,7 +21,7 @@ static PyObject* int_or_hint(PyObject* value, const char* name, const char* expe
 }
 
 PyObject* guard_int(PyObject* value, const char* name, const char* expected) {
-  return int_or_hint(value, name, expected, "");
+  return guard_int_or_hint(value, name, expected, "");
 }
 
 static bool refuse_range(PyObject* number, const char* name, const char* wanted) {
@@ -108,52 +108,7 @@ bool guard_timeout(PyObject* value, uint64_t* out) {
   return fits;
 }
 
-/* ---- Handles, names, modes --------------------------------------------------------------------------------------- */
-
-/* What an argument of this name must be, and how one gets it. */
-static const struct {
-  const char *name, *kind, *hint;
-} handles[] = {
-    {"query", "a Query", "; make one with stage.query_from_path_list(...)"},
-    {"read", "a Read", "; make one with stage.read_attributes(...)"},
-    {"mapping", "a Map", "; make one with stage.map_attribute(...)"},
-    {"ordinal_query", "an OrdinalQuery", "; make one with stage.get_attribute_write_floor(...)"},
-    {"hierarchy", "a Hierarchy", "; make one with stage.get_hierarchy_async(...)"},
-    {"", "a handle of its own kind", ""},
-};
-
-/* A path list is an int, but never the number of one of these: small numbers of both kinds look alike. */
-static bool refuse_path_list(PyObject* value, const char* name, const char* kind, const char* hint) {
-  static PyObject* class;
-  int matches = package_attribute(&class, "ovstage.dictionary", "PathList") ? PyObject_IsInstance(value, class) : -1;
-  if (matches <= 0) return matches == 0;
-  PyObject* released = PyObject_GetAttrString(value, "released"); /* not its repr, which asks the stage for the paths */
-  if (!released) return false;
-  PyErr_Format(PyExc_TypeError, "%s must be %s, got PathList(%S, %s)%s", name, kind, value,
-               released == Py_True ? "released" : "owned", hint);
-  Py_DECREF(released);
-  return false;
-}
-
-bool guard_handle(PyObject* value, const char* name, uint64_t* out) {
-  if (PyLong_CheckExact(value)) return guard_uint64(value, name, out);
-  if (PyObject_TypeCheck(value, native.handle)) return handle_number(value, out);
-  size_t k = 0;
-  while (*handles[k].name && strcmp(handles[k].name, name) != 0) k++;
-  if (PyLong_Check(value) && !refuse_path_list(value, name, handles[k].kind, handles[k].hint)) return false;
-  PyObject* number = int_or_hint(value, name, handles[k].kind, handles[k].hint);
-  bool fits = number && unsigned_value(number, name, 64, out);
-  Py_XDECREF(number);
-  return fits;
-}
-
-bool guard_path_list(PyObject* value, uint64_t* out) {
-  PyObject* number = int_or_hint(value, "path_list", "a PathList or its number",
-                                 "; make one with PathDictionary(stage).create_path_list_from_strings([...])");
-  bool fits = number && unsigned_value(number, "path_list", 64, out);
-  Py_XDECREF(number);
-  return fits;
-}
+/* ---- Names and modes --------------------------------------------------------------------------------------------- */
 
 bool guard_string(PyObject* value, const char* name, ovx_string_t* out) {
   if (!PyUnicode_Check(value)) {
@@ -240,85 +195,7 @@ bool guard_scope(PyObject* value, ovstage_scope_t* out) {
   return declared;
 }
 
-/* ---- Masked arrays ----------------------------------------------------------------------------------------------- */
-
-/* numpy.ma.MaskedArray; NULL: an exception, or without one where nobody has imported it, so that there can be none. */
-static PyObject* masked_class(void) {
-  static PyObject* class;
-  if (class) return class;
-  PyObject* name = PyUnicode_InternFromString("numpy.ma");
-  PyObject* module = name ? PyImport_GetModule(name) : NULL;
-  Py_XDECREF(name);
-  if (module) class = PyObject_GetAttrString(module, "MaskedArray");
-  Py_XDECREF(module);
-  return class;
-}
-
-static int hides_own_elements(PyObject* array) {
-  static PyObject* is_masked;
-  PyObject* ask = package_attribute(&is_masked, "numpy.ma", "is_masked");
-  PyObject* answer = ask ? PyObject_CallFunctionObjArgs(ask, array, NULL) : NULL;
-  int hidden = answer ? PyObject_IsTrue(answer) : -1;
-  Py_XDECREF(answer);
-  return hidden;
-}
-
-static int hides_elements_of_items(PyObject* list) {
-  PyObject* tuple = PySequence_Tuple(list);
-  if (!tuple || Py_EnterRecursiveCall(" in a list of tensors")) {
-    Py_XDECREF(tuple);
-    return -1;
-  }
-  int hidden = 0;
-  for (Py_ssize_t i = 0; hidden == 0 && i < PyTuple_Size(tuple); i++)
-    hidden = hides_elements(PyTuple_GetItem(tuple, i));
-  Py_LeaveRecursiveCall();
-  Py_DECREF(tuple);
-  return hidden;
-}
-
-int hides_elements(PyObject* value) {
-  PyTypeObject* type = Py_TYPE(value);
-  unsigned long flags = PyType_GetFlags(type);
-  if (flags & (Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS)) return hides_elements_of_items(value);
-  if (!(flags & Py_TPFLAGS_HEAPTYPE)) return 0; /* as nearly always: masked arrays are written in Python */
-  PyObject* class = masked_class();
-  if (!class) return PyErr_Occurred() ? -1 : 0;
-  return PyType_IsSubtype(type, (PyTypeObject*)class) ? hides_own_elements(value) : 0;
-}
-
-bool refuse_hidden(const char* name) {
-  PyErr_Format(PyExc_ValueError,
-               "%s is a masked array (numpy.ma) that hides elements, which nothing here could keep hidden: pass "
-               "array.filled(value), or, to leave prims of a write alone, array.data with mask=",
-               name);
-  return false;
-}
-
-bool check_unmasked(PyObject* value, const char* name) {
-  int hidden = hides_elements(value);
-  return hidden == 0 || (hidden > 0 && refuse_hidden(name));
-}
-
 /* ---- Lists ------------------------------------------------------------------------------------------------------- */
-
-bool is_text(PyObject* values) { return PyUnicode_Check(values) || PyBytes_Check(values) || PyByteArray_Check(values); }
-
-bool check_order(PyObject* values, const char* name, const char* expected) {
-  static PyObject* class;
-  if (PyList_Check(values) || PyTuple_Check(values)) return true;
-  int set = PyAnySet_Check(values), mapping = PyDict_Check(values);
-  if (!set && !mapping)
-    mapping = package_attribute(&class, "collections.abc", "Mapping") ? PyObject_IsInstance(values, class) : -1;
-  if (mapping < 0 || (!set && !mapping)) return mapping == 0;
-  PyObject* text = shown(values);
-  if (text) {
-    PyErr_Format(PyExc_TypeError, "%s must be %s, got %U, which %s", name, expected, text,
-                 set ? "has no order" : "is a mapping");
-  }
-  Py_XDECREF(text);
-  return false;
-}
 
 PyObject* guard_sequence(PyObject* values, const char* name, const char* expected) {
   if (is_text(values)) {
@@ -335,8 +212,6 @@ PyObject* guard_sequence(PyObject* values, const char* name, const char* expecte
   Py_XDECREF(text);
   return NULL;
 }
-
-/* ---- Lists of strings -------------------------------------------------------------------------------------------- */
 
 bool texts_open(texts* out, PyObject* values, const char* name) {
   memset(out, 0, sizeof *out);
@@ -388,53 +263,4 @@ void attribute_names_close(attribute_names* list) {
   Py_CLEAR(list->tuple);
   list->data = NULL;
   list->count = 0;
-}
-
-/* ---- Calling conventions ----------------------------------------------------------------------------------------- */
-
-static int slot_of(signature* sig, PyObject* keyword) {
-  for (int i = 0; sig->names[i]; i++) {
-    if (keyword == sig->interned[i]) return i;
-  }
-  for (int i = 0; sig->names[i]; i++) {
-    if (PyUnicode_CompareWithASCIIString(keyword, sig->names[i]) == 0) return i;
-  }
-  return -1;
-}
-
-bool sort_arguments(signature* sig, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** slots) {
-  if (nargs > sig->positional) {
-    PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments (%zd given)", sig->function,
-                 sig->positional, nargs);
-    return false;
-  }
-  for (int i = 0; sig->names[i]; i++) {
-    if (!sig->interned[i] && !(sig->interned[i] = PyUnicode_InternFromString(sig->names[i]))) return false;
-    slots[i] = i < nargs ? args[i] : NULL;
-  }
-  Py_ssize_t keywords = kwnames ? PyTuple_Size(kwnames) : 0;
-  for (Py_ssize_t i = 0; i < keywords; i++) {
-    PyObject* keyword = PyTuple_GetItem(kwnames, i);
-    int slot = slot_of(sig, keyword);
-    if (slot < 0 || slots[slot]) {
-      PyErr_Format(PyExc_TypeError,
-                   slot < 0 ? "%s() got an unexpected keyword argument %R" : "%s() got multiple values for argument %R",
-                   sig->function, keyword);
-      return false;
-    }
-    slots[slot] = args[nargs + i];
-  }
-  for (int i = 0; i < sig->required; i++) {
-    if (!slots[i]) {
-      PyErr_Format(PyExc_TypeError, "%s() missing required argument: '%s'", sig->function, sig->names[i]);
-      return false;
-    }
-  }
-  return true;
-}
-
-bool check_argument_count(const char* function, Py_ssize_t nargs, Py_ssize_t least, Py_ssize_t most) {
-  if (nargs >= least && nargs <= most) return true;
-  PyErr_Format(PyExc_TypeError, "%s() takes from %zd to %zd arguments (%zd given)", function, least, most, nargs);
-  return false;
 }

@@ -19,24 +19,18 @@ static bool is_handle(PyObject* object) { return PyObject_TypeCheck(object, nati
 
 /* ---- Classes ----------------------------------------------------------------------------------------------------- */
 
-static bool drop(Stage* stage, uint64_t number, end_function end) {
+bool handle_drop(Stage* stage, uint64_t number, end_function end) {
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = end(stage->instance, number));
   if (result.status == OVSTAGE_OK) ovstage_release_op(stage->instance, result.op_index);
   return result.status == OVSTAGE_OK;
 }
+static handle_class* classes; /* that objects of Python code may be of */
 
-static bool drop_query(Stage* stage, uint64_t number) { return drop(stage, number, ovstage_release_query); }
-static bool drop_read(Stage* stage, uint64_t number) { return drop(stage, number, ovstage_release_read); }
-static bool drop_hierarchy(Stage* stage, uint64_t number) { return drop(stage, number, ovstage_release_hierarchy); }
-static bool drop_ordinal_query(Stage* stage, uint64_t number) {
-  return drop(stage, number, ovstage_release_ordinal_query);
+void handle_class_add(handle_class* class) {
+  class->next = classes;
+  classes = class;
 }
-
-handle_class query_class = {"Query", drop_query, NULL}, part_class = {"Part", drop_query, NULL},
-             read_class = {"Read", drop_read, NULL}, map_class = {"Map", drop_map, NULL},
-             hierarchy_class = {"Hierarchy", drop_hierarchy, NULL},
-             ordinal_query_class = {"OrdinalQuery", drop_ordinal_query, NULL};
 
 static PyTypeObject* type_of(handle_class* class) {
   return (PyTypeObject*)package_attribute(&class->type, "ovstage.handles", class->name);
@@ -44,11 +38,10 @@ static PyTypeObject* type_of(handle_class* class) {
 
 /* The class that an object of Python code is of. False: an exception. */
 static bool find_class(Handle* self) {
-  handle_class* const all[] = {&query_class, &read_class, &map_class, &hierarchy_class, &ordinal_query_class};
-  for (size_t i = 0; i < COUNT_OF(all); i++) {
-    PyTypeObject* type = type_of(all[i]);
+  for (handle_class* class = classes; class; class = class->next) {
+    PyTypeObject* type = type_of(class);
     if (!type) return false;
-    if (PyObject_TypeCheck((PyObject*)self, type)) self->class = all[i];
+    if (PyObject_TypeCheck((PyObject*)self, type)) self->class = class;
   }
   return true;
 }
@@ -144,6 +137,55 @@ bool handle_number(PyObject* object, uint64_t* out) {
   return active((Handle*)object);
 }
 
+/* ---- Arguments --------------------------------------------------------------------------------------------------- */
+
+/* What an argument of this name must be, and how one gets it. */
+static const struct {
+  const char *name, *kind, *hint;
+} handles[] = {
+    {"query", "a Query", "; make one with stage.query_from_path_list(...)"},
+    {"read", "a Read", "; make one with stage.read_attributes(...)"},
+    {"mapping", "a Map", "; make one with stage.map_attribute(...)"},
+    {"ordinal_query", "an OrdinalQuery", "; make one with stage.get_attribute_write_floor(...)"},
+    {"hierarchy", "a Hierarchy", "; make one with stage.get_hierarchy_async(...)"},
+    {"", "a handle of its own kind", ""},
+};
+
+/* A path list is an int, but never the number of one of these: small numbers of both kinds look alike. */
+static bool refuse_path_list(PyObject* value, const char* name, const char* kind, const char* hint) {
+  static PyObject* class;
+  int matches = package_attribute(&class, "ovstage.dictionary", "PathList") ? PyObject_IsInstance(value, class) : -1;
+  if (matches <= 0) return matches == 0;
+  PyObject* released = PyObject_GetAttrString(value, "released"); /* not its repr, which asks the stage for the paths */
+  if (!released) return false;
+  PyErr_Format(PyExc_TypeError, "%s must be %s, got PathList(%S, %s)%s", name, kind, value,
+               released == Py_True ? "released" : "owned", hint);
+  Py_DECREF(released);
+  return false;
+}
+
+bool guard_handle(PyObject* value, const char* name, uint64_t* out) {
+  if (PyLong_CheckExact(value)) return guard_uint64(value, name, out);
+  if (PyObject_TypeCheck(value, native.handle)) return handle_number(value, out);
+  size_t k = 0;
+  while (*handles[k].name && strcmp(handles[k].name, name) != 0) k++;
+  if (PyLong_Check(value) && !refuse_path_list(value, name, handles[k].kind, handles[k].hint)) return false;
+  PyObject* number = guard_int_or_hint(value, name, handles[k].kind, handles[k].hint);
+  bool fits = number && unsigned_value(number, name, 64, out);
+  Py_XDECREF(number);
+  return fits;
+}
+
+bool guard_path_list(PyObject* value, uint64_t* out) {
+  PyObject* number = guard_int_or_hint(value, "path_list", "a PathList or its number",
+                                       "; make one with PathDictionary(stage).create_path_list_from_strings([...])");
+  bool fits = number && unsigned_value(number, "path_list", 64, out);
+  Py_XDECREF(number);
+  return fits;
+}
+
+/* ---- Ends -------------------------------------------------------------------------------------------------------- */
+
 bool handle_claim(PyObject* given) {
   if (!is_handle(given)) return true;
   if (!active((Handle*)given)) return false;
@@ -180,25 +222,6 @@ static PyObject* handle_wait(PyObject* object, PyObject* const* args, Py_ssize_t
 }
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */
-
-/* Whether the interpreter is on its way out: modules are being emptied, and whatever is left goes with the process. */
-bool finalizing(void) {
-  PyObject* ask = PySys_GetObject("is_finalizing"); /* borrowed; gone with the last of sys */
-  PyObject* answer = ask ? PyObject_CallNoArgs(ask) : NULL;
-  bool leaving = answer != Py_False;
-  Py_XDECREF(answer);
-  PyErr_Clear();
-  return leaving;
-}
-
-void forgotten(PyObject* object) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyObject* answer = finalizing() ? Py_NewRef(Py_None) : PyObject_CallMethod(object, "_forgotten", NULL);
-  if (!answer) PyErr_WriteUnraisable(object);
-  Py_XDECREF(answer);
-  PyErr_Restore(type, value, traceback);
-}
 
 /* It is ended here, where no interrupt can come between, and then spoken about in Python. */
 static void handle_finalize(PyObject* object) {

@@ -157,7 +157,7 @@ bool end_log_of_stages(void) {
 }
 
 /* The dispatcher must not call into an interpreter that is going away. */
-PyObject* end_log(PyObject* module, PyObject* unused) {
+static PyObject* end_log(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
   leaving = true;
@@ -190,7 +190,7 @@ static bool end_log_at_exit(PyObject* module) {
 
 /* ---- The functions of the module --------------------------------------------------------------------------------- */
 
-PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+static PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"set_log_callback", 3, 1, {"callback", "severity", "channel_filter"}, {0}};
   PyObject* slots[3];
   int32_t severity = OVSTAGE_LOG_WARNING;
@@ -216,7 +216,7 @@ PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t n
   return Py_NewRef(Py_None);
 }
 
-PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+static PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   (void)module;
   static signature sig = {"flush_log", 1, 0, {"timeout"}, {0}};
   PyObject* slots[1];
@@ -230,3 +230,10 @@ PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, P
   if (status == OVSTAGE_ERROR_TIMEOUT) return Py_NewRef(Py_False);
   return status == OVSTAGE_OK ? Py_NewRef(Py_True) : raise_library_error(status);
 }
+
+PyMethodDef log_functions[] = {
+    {"set_log_callback", FAST_KEYWORDS(set_log_callback), DOC_set_log_callback},
+    {"flush_log", FAST_KEYWORDS(flush_log), DOC_flush_log},
+    {"_end_log", end_log, METH_NOARGS, DOC__end_log},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,44 +1,21 @@
 /*
- * map.c - Stage: map sessions, their groups and their ends.
- *
- * Whoever holds a group must learn when its session ends, by whatever way: the groups share a small record with the
- * stage, whose flag is set before the call that ends the session, because the GIL is free while that call runs.
+ * map.c - Stage: maps, their groups and their ends.
  */
 #include "native.h"
 
-void map_session_release(map_session* session) {
-  if (session && --session->references == 0) free(session);
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
+
+static ovstage_api_status_t abort_map(Stage* self, uint64_t handle) {
+  session_begin_end(self, handle);
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = native.go->abort_map(self->instance, handle));
+  session_finish_end(self, handle, status == OVSTAGE_OK);
+  return status;
 }
 
-void end_sessions(Stage* self) {
-  while (self->sessions) {
-    map_session* session = self->sessions;
-    self->sessions = session->next;
-    session->ended = true;
-    map_session_release(session);
-  }
-}
+static bool drop_map(Stage* self, uint64_t handle) { return abort_map(self, handle) == OVSTAGE_OK; }
 
-static map_session** find_session(Stage* self, uint64_t handle) {
-  map_session** link = &self->sessions;
-  while (*link && (*link)->handle != handle) link = &(*link)->next;
-  return link;
-}
-
-/* Mark a session's groups as dead before the call that ends it: the GIL is free while it runs. */
-static void begin_session_end(Stage* self, uint64_t handle) {
-  map_session* session = *find_session(self, handle);
-  if (session) session->ended = true;
-}
-
-static void finish_session_end(Stage* self, uint64_t handle, bool ended) {
-  map_session **link = find_session(self, handle), *session = *link;
-  if (!session) return;
-  session->ended = ended;
-  if (!ended) return;
-  *link = session->next;
-  map_session_release(session);
-}
+handle_class map_class = {.name = "Map", .drop = drop_map};
 
 static bool open_dtype(PyObject* given, DLDataType* out) {
   int code, bits, lanes;
@@ -51,9 +28,9 @@ static bool open_dtype(PyObject* given, DLDataType* out) {
   return false;
 }
 
-PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
-  if (!check_argument_count("_map", nargs, 9, 9)) return NULL;
+  if (!check_argument_count("_map", nargs, 9)) return NULL;
   uint64_t query, ordinal, handle = 0;
   int32_t semantic, initial;
   words sizes = {0};
@@ -80,6 +57,14 @@ PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   return answer;
 }
 
+/* ---- Groups ------------------------------------------------------------------------------------------------------ */
+
+static bool check_group_class(PyObject* class) {
+  if (PyType_Check(class) && PyType_IsSubtype((PyTypeObject*)class, native.group)) return true;
+  PyErr_Format(PyExc_TypeError, "cls must be Group or a subclass of it, got %R", class);
+  return false;
+}
+
 static ovstage_api_status_t attempt_fetch_map(void* closure, uint64_t timeout) {
   fetch_call* call = closure;
   /* the descriptors only: a reference to the bytes would be a live view at the commit */
@@ -87,36 +72,14 @@ static ovstage_api_status_t attempt_fetch_map(void* closure, uint64_t timeout) {
                               &call->held.descriptors);
 }
 
-/* The record of a session, made before the fetch: who ends the session meanwhile must find it. One reference more. */
-static map_session* join_session(Stage* self, uint64_t handle) {
-  map_session* session = *find_session(self, handle);
-  if (!session) {
-    session = malloc(sizeof *session);
-    if (!session) return (map_session*)PyErr_NoMemory();
-    *session = (map_session){self->sessions, handle, 1, false};
-    self->sessions = session;
-  }
-  session->references++;
-  return session;
-}
-
-static void leave_session(Stage* self, map_session* session) {
-  map_session** link = find_session(self, session->handle);
-  if (*link == session && session->references == 2) { /* ours and the list's: no group has come of it */
-    *link = session->next;
-    map_session_release(session);
-  }
-  map_session_release(session);
-}
-
-PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   fetch_call call = {.stage = self};
   uint64_t timeout;
   map_session* session;
-  if (!check_argument_count("_fetch_map", nargs, 3, 3) || !guard_handle(args[0], "mapping", &call.handle) ||
+  if (!check_argument_count("_fetch_map", nargs, 3) || !guard_handle(args[0], "mapping", &call.handle) ||
       !guard_timeout(args[1], &timeout) || !check_group_class(args[2]) || !stage_begin(self, "fetch_map_next") ||
-      !(session = join_session(self, call.handle))) {
+      !(session = session_join(self, call.handle))) {
     return NULL;
   }
   ovstage_api_status_t status;
@@ -129,9 +92,11 @@ PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t na
     call.group->session = session;
     session->references++;
   }
-  leave_session(self, session);
+  session_leave(self, session);
   return answer;
 }
+
+/* ---- Commits ----------------------------------------------------------------------------------------------------- */
 
 static bool open_sync(PyObject* stream, PyObject* event, PyObject* commit, ovstage_cuda_sync_t* sync,
                       ovstage_go_commit_t* how) {
@@ -146,13 +111,13 @@ static bool open_sync(PyObject* stream, PyObject* event, PyObject* commit, ovsta
   return true;
 }
 
-PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t handle;
   ovstage_cuda_sync_t sync;
   ovstage_go_commit_t commit;
   ovstage_map_group_t raw;
-  if (!check_argument_count("_unmap_group", nargs, 5, 5) || !guard_handle(args[0], "mapping", &handle) ||
+  if (!check_argument_count("_unmap_group", nargs, 5) || !guard_handle(args[0], "mapping", &handle) ||
       !open_sync(args[2], args[3], args[4], &sync, &commit)) {
     return NULL;
   }
@@ -176,36 +141,28 @@ PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t 
   return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_group", args[0]);
 }
 
-PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t handle;
   ovstage_cuda_sync_t sync;
   ovstage_go_commit_t commit;
-  if (!check_argument_count("_unmap", nargs, 4, 4) || !guard_handle(args[0], "mapping", &handle) ||
+  if (!check_argument_count("_unmap", nargs, 4) || !guard_handle(args[0], "mapping", &handle) ||
       !open_sync(args[1], args[2], args[3], &sync, &commit) || !stage_begin(self, "unmap_attribute") ||
       !handle_claim(args[0])) {
     return NULL;
   }
-  begin_session_end(self, handle);
+  session_begin_end(self, handle);
   ovstage_enqueue_result_t result;
   WITHOUT_GIL(result = native.go->unmap_attribute(self->instance, handle, sync, commit));
   /* a session whose ordinal was sealed meanwhile ends too, without a commit */
-  finish_session_end(self, handle, result.status == OVSTAGE_OK || result.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
+  session_finish_end(self, handle, result.status == OVSTAGE_OK || result.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
   if (result.status != OVSTAGE_OK) handle_reopen(args[0]);
   return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_attribute", args[0]);
 }
 
-static ovstage_api_status_t abort_map(Stage* self, uint64_t handle) {
-  begin_session_end(self, handle);
-  ovstage_api_status_t status;
-  WITHOUT_GIL(status = native.go->abort_map(self->instance, handle));
-  finish_session_end(self, handle, status == OVSTAGE_OK);
-  return status;
-}
+/* ---- Aborts ------------------------------------------------------------------------------------------------------ */
 
-bool drop_map(Stage* self, uint64_t handle) { return abort_map(self, handle) == OVSTAGE_OK; }
-
-PyObject* stage_abort(PyObject* object, PyObject* mapping) {
+static PyObject* stage_abort(PyObject* object, PyObject* mapping) {
   Stage* self = (Stage*)object;
   uint64_t handle;
   if (!guard_handle(mapping, "mapping", &handle) || !stage_begin(self, "abort_map") || !handle_claim(mapping))
@@ -221,3 +178,12 @@ PyObject* stage_abort(PyObject* object, PyObject* mapping) {
   Py_XDECREF(how);
   return Py_NewRef(Py_None);
 }
+
+PyMethodDef stage_map_methods[] = {
+    {"_map", FAST(stage_map), DOC_Stage__map},
+    {"_fetch_map", FAST(stage_fetch_map), DOC_Stage__fetch_map},
+    {"_unmap_group", FAST(stage_unmap_group), DOC_Stage__unmap_group},
+    {"_unmap", FAST(stage_unmap), DOC_Stage__unmap},
+    {"_abort", stage_abort, METH_O, DOC_Stage__abort},
+    {NULL, NULL, 0, NULL},
+};

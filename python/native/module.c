@@ -3,30 +3,6 @@
  */
 #include "native.h"
 
-native_state native;
-
-/* ---- Helpers of the other files ---------------------------------------------------------------------------------- */
-
-PyObject* package_attribute(PyObject** slot, const char* module, const char* attribute) {
-  if (*slot) return *slot;
-  PyObject* imported = PyImport_ImportModule(module);
-  *slot = imported ? PyObject_GetAttrString(imported, attribute) : NULL;
-  Py_XDECREF(imported);
-  return *slot;
-}
-
-PyObject* new_object(PyTypeObject* type) {
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  return allocate(type, 0);
-}
-
-void free_object(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(self);
-  Py_DECREF(type); /* instances of heap types own a reference to their type */
-}
-
 /* ---- Functions --------------------------------------------------------------------------------------------------- */
 
 static PyObject* library_version(PyObject* module, PyObject* unused) {
@@ -88,16 +64,12 @@ static PyObject* mark_forked(PyObject* module, PyObject* unused) {
   return Py_NewRef(Py_None);
 }
 
-static PyMethodDef functions[] = {
+static PyMethodDef own_functions[] = {
     {"library_version", library_version, METH_NOARGS, DOC_library_version},
     {"process_counters", process_counters, METH_NOARGS, DOC_process_counters},
     {"trim_memory", trim_memory, METH_NOARGS, DOC_trim_memory},
     {"initialize", FAST_KEYWORDS(initialize), DOC_initialize},
     {"shutdown", shutdown_process, METH_NOARGS, DOC_shutdown},
-    {"set_log_callback", FAST_KEYWORDS(set_log_callback), DOC_set_log_callback},
-    {"flush_log", FAST_KEYWORDS(flush_log), DOC_flush_log},
-    {"consume_dlpack", FAST_KEYWORDS(consume_dlpack), DOC_consume_dlpack},
-    {"_end_log", end_log, METH_NOARGS, DOC__end_log},
     {"_mark_forked", mark_forked, METH_NOARGS, DOC__mark_forked},
     {NULL, NULL, 0, NULL},
 };
@@ -127,18 +99,26 @@ static bool intern_names(void) {
 }
 
 static bool make_types(PyObject* module) {
-  const struct {
+  static const struct {
     PyTypeObject** slot;
     PyType_Spec* spec;
+    PyMethodDef* const* methods; /* more of them, by file; NULL: none */
   } types[] = {
-      {&native.stage, &stage_spec},       {&native.operation, &operation_spec}, {&native.handle, &handle_spec},
-      {&native.group, &group_spec},       {&native.managed, &managed_spec},     {&native.buffer, &buffer_spec},
-      {&native.imported, &imported_spec}, {&native.hold, &hold_spec},           {&native.owner, &owner_spec},
+      {&native.stage, &stage_spec, stage_methods}, {&native.operation, &operation_spec, NULL},
+      {&native.handle, &handle_spec, NULL},        {&native.group, &group_spec, group_methods},
+      {&native.managed, &managed_spec, NULL},      {&native.buffer, &buffer_spec, NULL},
+      {&native.imported, &imported_spec, NULL},    {&native.hold, &hold_spec, NULL},
+      {&native.owner, &owner_spec, NULL},
   };
   for (size_t i = 0; i < COUNT_OF(types); i++) {
-    *types[i].slot = (PyTypeObject*)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
-    if (!*types[i].slot) return false;
+    PyTypeObject* type = (PyTypeObject*)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
+    if (!type) return false;
+    *types[i].slot = type;
+    for (PyMethodDef* const* table = types[i].methods; table && *table; table++)
+      if (!add_methods(type, *table)) return false;
   }
+  handle_class* const classes[] = {&query_class, &read_class, &map_class, &hierarchy_class, &ordinal_query_class};
+  for (size_t i = 0; i < COUNT_OF(classes); i++) handle_class_add(classes[i]);
   return managed_add_exchange_table(native.managed);
 }
 
@@ -170,7 +150,9 @@ static int execute(PyObject* module) {
   if (!native.stage && (!load_error_classes() || !intern_names() || !make_types(module) || !watch_forks(module)))
     return -1;
   PyObject* infinite = PyLong_FromUnsignedLongLong(OVSTAGE_TIMEOUT_INFINITE);
-  bool added = infinite && PyModule_AddObjectRef(module, "TIMEOUT_INFINITE", infinite) == 0;
+  bool added = infinite && PyModule_AddObjectRef(module, "TIMEOUT_INFINITE", infinite) == 0 &&
+               PyModule_AddFunctions(module, import_functions) == 0 &&
+               PyModule_AddFunctions(module, log_functions) == 0;
   Py_XDECREF(infinite);
   const struct {
     const char* name;
@@ -197,7 +179,7 @@ static PyModuleDef_Slot slots[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "ovstage._native", .m_doc = DOC_module,
-    .m_size = 0,           .m_methods = functions,      .m_slots = slots,
+    .m_size = 0,           .m_methods = own_functions,  .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__native(void) {

@@ -58,13 +58,6 @@ static void unlist_refusal(Operation* self) {
   if (self->older) self->older->newer = self->newer;
 }
 
-bool operation_prepare(Stage* stage) {
-  if (stage->spare) return true;
-  stage->spare = new_object(native.operation);
-  if (stage->spare) PyObject_GC_UnTrack(stage->spare); /* it refers to nothing */
-  return stage->spare != NULL;
-}
-
 PyObject* operation_new(Stage* stage, ovstage_enqueue_result_t answer, PyObject* inputs) {
   if (answer.status != OVSTAGE_OK) stage_remember_refusal(stage, answer.status);
   Operation* self = operation_prepare(stage) ? (Operation*)stage->spare : NULL;
@@ -161,6 +154,17 @@ static bool settle_failure(Operation* self, ovstage_api_status_t status, const o
   self->text = text;
   self->outcome = FAILED;
   return true;
+}
+
+typedef struct {
+  ovstage_instance_t* instance;
+  uint64_t op;
+  ovstage_op_wait_result_t result;
+} wait_call;
+
+static ovstage_api_status_t attempt_wait(void* closure, uint64_t timeout) {
+  wait_call* call = closure;
+  return ovstage_wait_op(call->instance, call->op, timeout, &call->result);
 }
 
 /* Find out what became of it, waiting at most `timeout`. Leaves UNKNOWN when it is pending. False: an exception. */
@@ -266,104 +270,14 @@ static PyObject* operation_error_message(PyObject* object, PyObject* unused) {
 
 /* ---- Dropped unasked --------------------------------------------------------------------------------------------- */
 
-void refusal_read(Stage* stage, PyObject* text) {
+/* The caller has read the text of this thread's last refusal. */
+static void refusal_read(Stage* stage, PyObject* text) {
   uint64_t here = PyThread_get_thread_ident();
   for (Operation* at = stage->refusals; at; at = at->older) {
     if (at->thread != here) continue;
     if (PyUnicode_Compare(at->text, text) == 0) at->asked = true;
     return; /* an earlier one is not what the text is about */
   }
-}
-
-static const char* code_name(int64_t code) {
-  static const char* const names[] = {"OK",
-                                      "INVALID_ARGUMENT",
-                                      "INVALID_HANDLE",
-                                      "NOT_FOUND",
-                                      "PRIM_NOT_FOUND",
-                                      "WRITE_FLOOR_VIOLATION",
-                                      "NOT_SUPPORTED",
-                                      "QUEUE_FULL",
-                                      "END_OF_ITERATION",
-                                      "OUT_OF_MEMORY",
-                                      "LAYOUT_CHANGED",
-                                      "TIMEOUT",
-                                      "OP_FAILED",
-                                      "OUT_OF_RANGE"};
-  return code >= 0 && code < (int64_t)COUNT_OF(names) ? names[code] : "INTERNAL";
-}
-
-static PyObject* token_text(Stage* stage, PyObject* token) {
-  PyObject* list = stage->alive ? PyTuple_Pack(1, token) : NULL;
-  PyObject* texts = list ? stage_token_strings((PyObject*)stage, list) : NULL;
-  PyObject* text = texts ? PySequence_GetItem(texts, 0) : NULL;
-  Py_XDECREF(texts);
-  Py_XDECREF(list);
-  return text;
-}
-
-/* "write_attribute of "v" at ordinal 2" */
-static PyObject* call_text(const char* call, PyObject* name, const uint64_t* ordinal) {
-  PyObject* about = name ? PyUnicode_FromFormat("%s of \"%.200U\"", call, name) : PyUnicode_FromString(call);
-  if (!about || !ordinal) return about;
-  PyObject* text = PyUnicode_FromFormat("%U at ordinal %llu", about, (unsigned long long)*ordinal);
-  Py_DECREF(about);
-  return text;
-}
-
-static ovx_string_t view_of(PyObject* text) {
-  Py_ssize_t length = 0;
-  const char* bytes = text ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
-  return (ovx_string_t){bytes ? bytes : "", (size_t)length};
-}
-
-/* `level` 1 is the line that dropped the operation, or what Python function runs for it; 2 is that function's caller.
- */
-static bool warn(PyObject* text, uint64_t held_back, Py_ssize_t level) {
-  if (!held_back) return PyErr_WarnFormat(unasked_warning, level, "%U", text) == 0;
-  return PyErr_WarnFormat(unasked_warning, level, "%U (%llu more were held back)", text,
-                          (unsigned long long)held_back) == 0;
-}
-
-static bool tell_unasked(Stage* stage, const char* call, PyObject* attribute, const uint64_t* ordinal, int64_t code,
-                         const char* how, PyObject* reason, Py_ssize_t level) {
-  if (native.forked || !stage->instance) return true;
-  PyObject* name = attribute && PyLong_Check(attribute) ? token_text(stage, attribute) : Py_XNewRef(attribute);
-  PyErr_Clear(); /* a number that is no token is not worth a second complaint */
-  PyObject* about = call_text(call, name, ordinal);
-  PyObject* text =
-      about ? PyUnicode_FromFormat("%U %s and nobody asked why: %s: %U", about, how, code_name(code), reason) : NULL;
-  bool good = text;
-  if (good) {
-    ovstage_go_unasked_t failure = {.struct_size = sizeof failure,
-                                    .status = (ovstage_api_status_t)code,
-                                    .call = {call, strlen(call)},
-                                    .attribute = view_of(name),
-                                    .reason = view_of(reason),
-                                    .text = view_of(text)};
-    uint64_t held_back;
-    PyErr_Clear(); /* of texts that are no UTF-8 */
-    if (native.go->tell_unasked(stage->instance, &failure, &held_back)) good = warn(text, held_back, level);
-  }
-  Py_XDECREF(text);
-  Py_XDECREF(about);
-  Py_XDECREF(name);
-  return good;
-}
-
-PyObject* stage_tell_unasked(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
-  Stage* self = (Stage*)object;
-  uint64_t ordinal;
-  int64_t code;
-  ovx_string_t reason;
-  if (!check_argument_count("_tell_unasked", nargs, 4, 4) || !guard_string(args[3], "reason", &reason)) return NULL;
-  const char* call = PyUnicode_AsUTF8AndSize(args[0], NULL);
-  if (!call || !guard_int64(args[2], "code", &code) ||
-      (args[1] != Py_None && !guard_uint64(args[1], "ordinal", &ordinal))) {
-    return NULL;
-  }
-  bool told = tell_unasked(self, call, NULL, args[1] == Py_None ? NULL : &ordinal, code, "failed", args[3], 2);
-  return told ? Py_NewRef(Py_None) : NULL;
 }
 
 /* With the object out of reach already: what the warning runs cannot see it. */
@@ -374,6 +288,67 @@ static void warn_unasked(Operation* self) {
     PyErr_WriteUnraisable((PyObject*)self->stage);
   }
 }
+
+/* ---- By number --------------------------------------------------------------------------------------------------- */
+
+static PyObject* stage_wait_op(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"wait_op", 2, 1, {"op_id", "timeout"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[2];
+  wait_call call = {0};
+  uint64_t timeout;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "op_id", &call.op) ||
+      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "wait_op")) {
+    return NULL;
+  }
+  call.instance = self->instance;
+  ovstage_api_status_t status = attempt_wait(&call, 0);
+  if (status == OVSTAGE_ERROR_TIMEOUT && timeout && !wait_in_slices(attempt_wait, &call, timeout, &status)) return NULL;
+  PyObject* failed = list_of_uint64s(call.result.error_op_ids, call.result.error_op_id_count);
+  return Py_BuildValue("(iNK)", (int)status, failed, (unsigned long long)call.result.lowest_pending_op_id);
+}
+
+static PyObject* stage_release_op(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"release_op", 1, 1, {"op_id"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[1];
+  uint64_t op;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "op_id", &op) ||
+      !stage_begin(self, "release_op")) {
+    return NULL;
+  }
+  return PyLong_FromLong(ovstage_release_op(self->instance, op));
+}
+
+static PyObject* stage_op_error(PyObject* object, PyObject* op_id) {
+  Stage* self = (Stage*)object;
+  uint64_t op;
+  if (!guard_uint64(op_id, "op_id", &op) || !stage_begin(self, "op_error")) return NULL;
+  return string_of(ovstage_get_last_op_error(self->instance, op));
+}
+
+static PyObject* stage_op_status(PyObject* object, PyObject* op_id) {
+  Stage* self = (Stage*)object;
+  uint64_t op;
+  if (!guard_uint64(op_id, "op_id", &op) || !stage_begin(self, "op_status")) return NULL;
+  return PyLong_FromLong(native.go->op_status(self->instance, op));
+}
+
+static PyObject* stage_last_error(PyObject* self, PyObject* unused) {
+  (void)unused;
+  PyObject* text = string_of(ovstage_get_last_error());
+  if (text) refusal_read((Stage*)self, text);
+  return text;
+}
+
+PyMethodDef stage_operation_methods[] = {
+    {"wait_op", FAST_KEYWORDS(stage_wait_op), DOC_Stage_wait_op},
+    {"release_op", FAST_KEYWORDS(stage_release_op), DOC_Stage_release_op},
+    {"op_error", stage_op_error, METH_O, DOC_Stage_op_error},
+    {"op_status", stage_op_status, METH_O, DOC_Stage_op_status},
+    {"last_error", stage_last_error, METH_NOARGS, DOC_Stage_last_error},
+    {NULL, NULL, 0, NULL},
+};
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */
 

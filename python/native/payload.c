@@ -24,9 +24,6 @@ void payload_close(payload* self) {
   Py_CLEAR(self->type_text);
 }
 
-/* None is the same as nothing. */
-static PyObject* given(PyObject* value) { return value == Py_None ? NULL : value; }
-
 /* Room for `count` tensors. */
 static bool make_room(payload* self, size_t count, bool transfer) {
   if (count > UINT32_MAX) {
@@ -152,52 +149,6 @@ static bool open_index_map(payload* self, PyObject* given_map, bool has_count) {
   return true;
 }
 
-/* Truth values say how many prims they are for. */
-static bool judge_truths(Py_ssize_t truths, bool has_count, uint32_t* count) {
-  if (has_count && *count != (uint64_t)truths) {
-    PyErr_Format(PyExc_ValueError,
-                 "mask must have one truth value per logical element: count is %u, mask has %zd; leave count out for "
-                 "all prims of the query",
-                 *count, truths);
-    return false;
-  }
-  if (truths > UINT32_MAX) {
-    PyErr_Format(PyExc_ValueError, "mask must have at most %u truth values, got %zd", UINT32_MAX, truths);
-    return false;
-  }
-  *count = (uint32_t)truths;
-  return true;
-}
-
-#define TRUTH_VALUES "for one truth value per prim pass dtype bool, such as numpy.asarray(mask, dtype=bool)"
-
-/* Words do not; as many as there are prims are no words, but numbers that were meant as truth values. */
-static bool judge_words(const words* mask, bool has_count, uint32_t count) {
-  size_t wanted = ((size_t)count + 63) / 64;
-  if (!has_count) {
-    PyErr_SetString(PyExc_ValueError,
-                    "count is required when mask is supplied as words of 64 bits, which do not say how many prims they "
-                    "are for; " TRUTH_VALUES);
-    return false;
-  }
-  if (wanted == mask->count) return true;
-  PyErr_Format(PyExc_ValueError,
-               "mask must have one bit per logical element, in words of 64 bits: expected %zu for count=%u, got "
-               "%zu; " TRUTH_VALUES,
-               wanted, count, mask->count);
-  return false;
-}
-
-bool counted_mask_open(words* out, PyObject* values, PyObject* given_count, uint32_t* count) {
-  Py_ssize_t truths;
-  bool has_count = given(given_count) != NULL;
-  *count = 0;
-  if ((has_count && !guard_uint32(given_count, "count", count)) || !mask_open(out, values, &truths)) return false;
-  if (truths < 0 ? judge_words(out, has_count, *count) : judge_truths(truths, has_count, count)) return true;
-  words_close(out);
-  return false;
-}
-
 /* Which prims get a value. */
 static bool open_mask(payload* self, const write_arguments* args, bool has_count) {
   ovstage_write_data_t* data = &self->write.data;
@@ -216,8 +167,8 @@ static bool open_mask(payload* self, const write_arguments* args, bool has_count
 /* How many logical elements, and which: count, index_map and mask judge each other. */
 static bool open_selection(payload* self, const write_arguments* args, bool has_count, uint32_t count) {
   self->write.data.count = count;
-  if (given(args->index_map)) return open_index_map(self, args->index_map, has_count);
-  if (given(args->mask)) return open_mask(self, args, has_count);
+  if (is_given(args->index_map)) return open_index_map(self, args->index_map, has_count);
+  if (is_given(args->mask)) return open_mask(self, args, has_count);
   if (!has_count || count) return true;
   PyErr_SetString(PyExc_ValueError, "count must be non-zero, got count=0; omit it to write every prim of the query");
   return false;
@@ -248,7 +199,7 @@ static bool guard_flag(PyObject* value, const char* meaning, bool* out) {
 
 static bool guard_sync(PyObject* value, const char* name, uintptr_t* out) {
   uint64_t number = 0;
-  if (given(value) && !guard_uint64(value, name, &number)) return false;
+  if (is_given(value) && !guard_uint64(value, name, &number)) return false;
   *out = (uintptr_t)number;
   return true;
 }
@@ -257,7 +208,7 @@ bool payload_open(payload* self, const write_arguments* args) {
   ovstage_write_data_t* data = &self->write.data;
   uint32_t count = 0;
   int32_t semantic = 0;
-  bool has_count = given(args->count) != NULL, transfer = false;
+  bool has_count = is_given(args->count), transfer = false;
   if (!guard_flag(args->is_array, "is_array must be a bool: True for an array per prim, False for one value per prim",
                   &data->is_array) ||
       (args->transfer &&
@@ -266,7 +217,7 @@ bool payload_open(payload* self, const write_arguments* args) {
                    &transfer))) {
     return false;
   }
-  if (given(args->index_map) && given(args->mask)) {
+  if (is_given(args->index_map) && is_given(args->mask)) {
     PyErr_SetString(PyExc_ValueError,
                     "index_map and mask are mutually exclusive: index_map chooses source rows, mask chooses targets");
     return false;
@@ -274,7 +225,7 @@ bool payload_open(payload* self, const write_arguments* args) {
   if (has_count && !guard_uint32(args->count, "count", &count)) return false;
   if (!open_tensors(self, args->tensors, transfer)) return false;
   bool several = PyList_Check(args->tensors) || PyTuple_Check(args->tensors);
-  if (args->lanes && given(args->lanes) && !fold_tensors(self, args->lanes, several)) return false;
+  if (is_given(args->lanes) && !fold_tensors(self, args->lanes, several)) return false;
   data->tensors = self->tensors;
   data->managed_tensors = (const DLManagedTensorVersioned* const*)self->gifts;
   data->tensor_count = (uint32_t)self->count;
@@ -287,7 +238,7 @@ bool payload_open(payload* self, const write_arguments* args) {
   data->semantic = (ovstage_attribute_semantic_t)semantic;
   if (!guard_attribute(args->attribute, "attribute", &self->write.attribute)) return false;
   self->attribute = Py_NewRef(args->attribute);
-  if (!args->type_name || !given(args->type_name)) return true;
+  if (!is_given(args->type_name)) return true;
   if (!guard_string(args->type_name, "type_name", &self->type_name.string)) return false;
   self->type_text = Py_NewRef(args->type_name);
   return true;

@@ -93,7 +93,7 @@ static bool own_words(words* list) {
   return true;
 }
 
-PyObject* group_pack(PyObject* object, PyObject* rows) {
+static PyObject* group_pack(PyObject* object, PyObject* rows) {
   Group* self = (Group*)object;
   const ovstage_data_t* data = self->kind == GROUP_READ ? &self->raw.read.data : &self->raw.map.data;
   words chosen = {0};
@@ -115,3 +115,8 @@ PyObject* group_pack(PyObject* object, PyObject* rows) {
   words_close(&chosen);
   return answer;
 }
+
+PyMethodDef group_ragged_methods[] = {
+    {"_pack", group_pack, METH_O, DOC_Group__pack},
+    {NULL, NULL, 0, NULL},
+};

@@ -5,12 +5,12 @@
 
 /* ---- Clones ------------------------------------------------------------------------------------------------------ */
 
-PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   ovx_string_t source;
   uint64_t ordinal;
   texts targets;
-  if (!check_argument_count("_clone", nargs, 3, 3) || !guard_string(args[0], "source_path", &source) ||
+  if (!check_argument_count("_clone", nargs, 3) || !guard_string(args[0], "source_path", &source) ||
       !texts_open(&targets, args[1], "target_paths")) {
     return NULL;
   }
@@ -26,11 +26,17 @@ PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs)
 
 /* ---- Relatives --------------------------------------------------------------------------------------------------- */
 
-PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static bool drop_hierarchy(Stage* stage, uint64_t number) {
+  return handle_drop(stage, number, ovstage_release_hierarchy);
+}
+
+handle_class hierarchy_class = {.name = "Hierarchy", .drop = drop_hierarchy};
+
+static PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t list, ordinal, handle = 0;
   int32_t relation;
-  if (!check_argument_count("_get_hierarchy", nargs, 3, 3) || !guard_path_list(args[0], &list) ||
+  if (!check_argument_count("_get_hierarchy", nargs, 3) || !guard_path_list(args[0], &list) ||
       !guard_uint64(args[1], "ordinal", &ordinal) ||
       !guard_open_member(args[2], "relation", "HierarchyRelation", &relation)) {
     return NULL;
@@ -66,7 +72,7 @@ static PyObject* all_items(const ovstage_hierarchy_result_t* answer) {
   return items;
 }
 
-PyObject* stage_fetch_hierarchy(PyObject* object, PyObject* handle) {
+static PyObject* stage_fetch_hierarchy(PyObject* object, PyObject* handle) {
   Stage* self = (Stage*)object;
   uint64_t number;
   if (!guard_handle(handle, "hierarchy", &number) || !stage_begin(self, "fetch_hierarchy_result")) return NULL;
@@ -79,13 +85,13 @@ PyObject* stage_fetch_hierarchy(PyObject* object, PyObject* handle) {
   return items ? Py_BuildValue("(KN)", (unsigned long long)answer.ordinal, items) : NULL;
 }
 
-PyObject* stage_release_hierarchy(PyObject* self, PyObject* hierarchy) {
+static PyObject* stage_release_hierarchy(PyObject* self, PyObject* hierarchy) {
   return handle_end(self, hierarchy, "hierarchy", "release_hierarchy", ovstage_release_hierarchy, NULL);
 }
 
 /* ---- World transforms -------------------------------------------------------------------------------------------- */
 
-PyObject* stage_hierarchy_models(PyObject* object, PyObject* unused) {
+static PyObject* stage_hierarchy_models(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
   if (!stage_begin(self, "get_hierarchy_computation_models")) return NULL;
@@ -104,11 +110,11 @@ PyObject* stage_hierarchy_models(PyObject* object, PyObject* unused) {
   return list;
 }
 
-PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
   uint64_t from, to;
   int32_t model;
-  if (!check_argument_count("_compute_hierarchy", nargs, 3, 3) || !guard_uint64(args[0], "input_ordinal", &from) ||
+  if (!check_argument_count("_compute_hierarchy", nargs, 3) || !guard_uint64(args[0], "input_ordinal", &from) ||
       !guard_uint64(args[1], "output_ordinal", &to) ||
       !guard_open_member(args[2], "model", "HierarchyComputationModel", &model) ||
       !stage_begin(self, "compute_hierarchy")) {
@@ -126,14 +132,12 @@ PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ss
 static PyObject* take_paths(Stage* self, ovstage_api_status_t status, ovx_primpath_list_t list) {
   if (status != OVSTAGE_OK) return raise_library_error(status);
   path_dictionary_instance_t* dictionary = ovstage_get_path_dictionary(self->instance);
-  PyObject* handle = PyLong_FromUnsignedLongLong(list);
-  PyObject* paths = handle ? stage_list_paths((PyObject*)self, handle) : NULL;
-  Py_XDECREF(handle);
+  PyObject* paths = paths_of_list(self, list);
   if (dictionary) WITHOUT_GIL(path_dictionary_release_path_list_reference(dictionary, list));
   return paths;
 }
 
-PyObject* stage_prototype_roots(PyObject* object, PyObject* unused) {
+static PyObject* stage_prototype_roots(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
   if (!stage_begin(self, "instancing.get_prototype_roots")) return NULL;
@@ -143,7 +147,7 @@ PyObject* stage_prototype_roots(PyObject* object, PyObject* unused) {
   return take_paths(self, status, list);
 }
 
-PyObject* stage_prototype_root(PyObject* object, PyObject* instance) {
+static PyObject* stage_prototype_root(PyObject* object, PyObject* instance) {
   Stage* self = (Stage*)object;
   uint64_t path;
   if (!guard_uint64(instance, "instance_root", &path) || !stage_begin(self, "instancing.get_prototype_root"))
@@ -154,7 +158,7 @@ PyObject* stage_prototype_root(PyObject* object, PyObject* instance) {
   return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(prototype) : raise_library_error(status);
 }
 
-PyObject* stage_instance_roots(PyObject* object, PyObject* prototype) {
+static PyObject* stage_instance_roots(PyObject* object, PyObject* prototype) {
   Stage* self = (Stage*)object;
   uint64_t path;
   if (!guard_uint64(prototype, "prototype_root", &path) || !stage_begin(self, "instancing.get_instance_roots"))
@@ -164,3 +168,16 @@ PyObject* stage_instance_roots(PyObject* object, PyObject* prototype) {
   WITHOUT_GIL(status = ovstage_instancing_get_instance_roots(self->instance, path, &list));
   return take_paths(self, status, list);
 }
+
+PyMethodDef stage_scene_methods[] = {
+    {"_clone", FAST(stage_clone), DOC_Stage__clone},
+    {"_get_hierarchy", FAST(stage_get_hierarchy), DOC_Stage__get_hierarchy},
+    {"_fetch_hierarchy", stage_fetch_hierarchy, METH_O, DOC_Stage__fetch_hierarchy},
+    {"release_hierarchy", stage_release_hierarchy, METH_O, DOC_Stage_release_hierarchy},
+    {"_hierarchy_models", stage_hierarchy_models, METH_NOARGS, DOC_Stage__hierarchy_models},
+    {"_compute_hierarchy", FAST(stage_compute_hierarchy), DOC_Stage__compute_hierarchy},
+    {"_prototype_roots", stage_prototype_roots, METH_NOARGS, DOC_Stage__prototype_roots},
+    {"_prototype_root", stage_prototype_root, METH_O, DOC_Stage__prototype_root},
+    {"_instance_roots", stage_instance_roots, METH_O, DOC_Stage__instance_roots},
+    {NULL, NULL, 0, NULL},
+};

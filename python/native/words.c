@@ -23,10 +23,8 @@ typedef struct {
   PyObject* values;
   const char *name, *entries;
   int bits;
-  bool truths;        /* truth values are welcome */
-  Stage* stage;       /* where names are welcome, what makes tokens of them ... */
-  const char* method; /* ... the call that needs it ... */
-  PyObject* trials;   /* ... and what keeps those that are new; NULL: they stay */
+  bool truths;              /* truth values are welcome */
+  const name_reader* names; /* where names are welcome; else NULL */
 } request;
 
 typedef enum { BROKEN = -1, NO_ARRAY, OPENED } opening; /* BROKEN: an exception */
@@ -48,7 +46,7 @@ static const char* names_hint(const request* asked, PyObject* item) {
 
 static opening refuse_values(const request* asked) {
   PyObject* text = shown(asked->values);
-  if (text && asked->stage) {
+  if (text && asked->names) {
     PyErr_Format(PyExc_TypeError, "%s must be ints (tokens) or strs (names), in a list or a 1-D array, got %U",
                  asked->name, text);
   } else if (text && asked->truths) {
@@ -97,45 +95,13 @@ static opening axis_of_view(words* out, const request* asked, axis* found) {
   bool one = *format && !format[1], is_unsigned = one && strchr("BHILQN", *format);
   bool is_signed = one && strchr("bhilqn", *format), is_truth = one && *format == '?';
   bool strings = *format && strchr("wO", format[strlen(format) - 1]); /* "4w": four characters each */
-  if (asked->stage && view->ndim == 1 && strings) return NO_ARRAY;
+  if (asked->names && view->ndim == 1 && strings) return NO_ARRAY;
   if (view->ndim != 1 || !native_order || !(is_unsigned || is_signed || is_truth)) return refuse_values(asked);
   *found = (axis){view->buf, view->shape[0], view->strides ? view->strides[0] : view->itemsize, (size_t)view->itemsize,
                   is_truth      ? TRUTHS
                   : is_unsigned ? UNSIGNED
                                 : SIGNED};
   return OPENED;
-}
-
-/* An attribute that an array may have: 0 without an exception where it has none. */
-static int optional(PyObject* object, const char* name, PyObject** out) {
-  *out = PyObject_GetAttrString(object, name);
-  if (*out) return 1;
-  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-  PyErr_Clear();
-  return 0;
-}
-
-static int has(PyObject* object, const char* name) {
-  PyObject* found;
-  int answer = optional(object, name, &found);
-  Py_XDECREF(found);
-  return answer;
-}
-
-/* Whether str(object.dtype) is that of truth values: "bool", "torch.bool". */
-static int has_truth_dtype(PyObject* object) {
-  PyObject* dtype;
-  int found = optional(object, "dtype", &dtype);
-  if (found <= 0) return found;
-  PyObject* name = PyObject_Str(dtype);
-  Py_DECREF(dtype);
-  if (!name) return -1;
-  Py_ssize_t length = PyUnicode_GetLength(name);
-  PyObject* ending = PyUnicode_Substring(name, length < 4 ? 0 : length - 4, length);
-  found = ending ? PyUnicode_CompareWithASCIIString(ending, "bool") == 0 : -1;
-  Py_XDECREF(ending);
-  Py_DECREF(name);
-  return found;
 }
 
 static opening axis_of_tensor(const DLTensor* t, const request* asked, axis* found) {
@@ -209,7 +175,7 @@ static opening axis_through_numpy(words* out, const request* asked, axis* found,
 static opening open_axis(words* out, const request* asked, axis* found, PyObject** list) {
   PyObject* values = asked->values;
   if (PyList_Check(values) || PyTuple_Check(values)) return NO_ARRAY;
-  if (is_text(values)) return asked->stage ? refuse_single(asked) : refuse_values(asked);
+  if (is_text(values)) return asked->names ? refuse_single(asked) : refuse_values(asked);
   if (!check_unmasked(values, asked->name)) return BROKEN;
   if (PyObject_CheckBuffer(values)) {
     if (PyObject_GetBuffer(values, &out->view, PyBUF_RECORDS_RO) == 0) return axis_of_view(out, asked, found);
@@ -218,7 +184,8 @@ static opening open_axis(words* out, const request* asked, axis* found, PyObject
     return NO_ARRAY;
   }
   if (!check_order(values, asked->name, "a list of numbers")) return BROKEN;
-  int for_dlpack = has(values, "__dlpack__"), for_numpy = for_dlpack < 0 ? -1 : has(values, "__array__");
+  int for_dlpack = has_attribute(values, "__dlpack__"),
+      for_numpy = for_dlpack < 0 ? -1 : has_attribute(values, "__array__");
   if (for_numpy < 0) return BROKEN;
   opening opened = for_dlpack ? axis_of_producer(out, asked, for_numpy, found) : NO_ARRAY;
   return opened == NO_ARRAY && for_numpy ? axis_through_numpy(out, asked, found, list) : opened;
@@ -290,13 +257,13 @@ static bool refuse_item(const request* asked, const char* expected, PyObject* it
 static bool token_of(const request* asked, PyObject* name, Py_ssize_t at, uint64_t* out) {
   char place[96];
   PyOS_snprintf(place, sizeof place, "%s[%zd]", asked->name, at);
-  return token_of_name(asked->stage, name, place, asked->method, asked->trials, out);
+  return asked->names->token(asked->names->context, name, place, out);
 }
 
 /* One item of a list. */
 static bool number_of(const request* asked, PyObject* item, Py_ssize_t at, uint64_t* out) {
-  const char* expected = asked->stage ? "ints (tokens) or strs (names)" : "ints";
-  if (asked->stage && PyUnicode_Check(item)) return token_of(asked, item, at, out);
+  const char* expected = asked->names ? "ints (tokens) or strs (names)" : "ints";
+  if (asked->names && PyUnicode_Check(item)) return token_of(asked, item, at, out);
   PyObject* number = PyLong_CheckExact(item) ? Py_NewRef(item) : NULL;
   if (!number) {
     int truth = is_truth(item);
@@ -363,13 +330,13 @@ static bool open_numbers(words* out, const request* asked) {
   return good;
 }
 
-bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits) {
-  const request asked = {.values = values, .name = name, .entries = entries, .bits = bits};
+bool named_words_open(words* out, PyObject* values, const char* name, const name_reader* names) {
+  const request asked = {.values = values, .name = name, .entries = "", .bits = 64, .names = names};
   return open_numbers(out, &asked);
 }
 
-bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method, PyObject* trials) {
-  const request asked = {values, name, "", 64, .stage = stage, .method = method, .trials = trials};
+bool words_open(words* out, PyObject* values, const char* name, const char* entries, int bits) {
+  const request asked = {.values = values, .name = name, .entries = entries, .bits = bits};
   return open_numbers(out, &asked);
 }
 
@@ -382,17 +349,6 @@ void words_close(words* list) {
 }
 
 /* ---- Truth values ------------------------------------------------------------------------------------------------ */
-
-int is_truth(PyObject* value) {
-  if (PyBool_Check(value)) return 1;
-  if (PyLong_Check(value) || PyFloat_Check(value) || is_text(value)) return 0;
-  int truth = has_truth_dtype(value);
-  PyObject* axes = NULL;
-  if (truth > 0 && (truth = optional(value, "ndim", &axes)) == 0) return 1;
-  if (truth > 0) truth = PyLong_Check(axes) && PyLong_AsLong(axes) == 0; /* an array of one is no truth value */
-  Py_XDECREF(axes);
-  return truth;
-}
 
 static void set_bit(words* out, size_t at, bool value) {
   ((uint64_t*)out->copy)[at / 64] |= (uint64_t)value << at % 64;
@@ -459,4 +415,50 @@ bool mask_open(words* out, PyObject* values, Py_ssize_t* truths) {
   Py_XDECREF(tuple);
   if (!good) words_close(out);
   return good;
+}
+
+/* Truth values say how many prims they are for. */
+static bool judge_truths(Py_ssize_t truths, bool has_count, uint32_t* count) {
+  if (has_count && *count != (uint64_t)truths) {
+    PyErr_Format(PyExc_ValueError,
+                 "mask must have one truth value per logical element: count is %u, mask has %zd; leave count out for "
+                 "all prims of the query",
+                 *count, truths);
+    return false;
+  }
+  if (truths > UINT32_MAX) {
+    PyErr_Format(PyExc_ValueError, "mask must have at most %u truth values, got %zd", UINT32_MAX, truths);
+    return false;
+  }
+  *count = (uint32_t)truths;
+  return true;
+}
+
+#define TRUTH_VALUES "for one truth value per prim pass dtype bool, such as numpy.asarray(mask, dtype=bool)"
+
+/* Words do not; as many as there are prims are no words, but numbers that were meant as truth values. */
+static bool judge_words(const words* mask, bool has_count, uint32_t count) {
+  size_t wanted = ((size_t)count + 63) / 64;
+  if (!has_count) {
+    PyErr_SetString(PyExc_ValueError,
+                    "count is required when mask is supplied as words of 64 bits, which do not say how many prims they "
+                    "are for; " TRUTH_VALUES);
+    return false;
+  }
+  if (wanted == mask->count) return true;
+  PyErr_Format(PyExc_ValueError,
+               "mask must have one bit per logical element, in words of 64 bits: expected %zu for count=%u, got "
+               "%zu; " TRUTH_VALUES,
+               wanted, count, mask->count);
+  return false;
+}
+
+bool counted_mask_open(words* out, PyObject* values, PyObject* given_count, uint32_t* count) {
+  Py_ssize_t truths;
+  bool has_count = is_given(given_count);
+  *count = 0;
+  if ((has_count && !guard_uint32(given_count, "count", count)) || !mask_open(out, values, &truths)) return false;
+  if (truths < 0 ? judge_words(out, has_count, *count) : judge_truths(truths, has_count, count)) return true;
+  words_close(out);
+  return false;
 }

@@ -42,7 +42,7 @@ static PyObject* finish(Stage* self, batch* inputs, ovstage_enqueue_result_t ans
   return operation;
 }
 
-PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   enum {
     QUERY,
     ATTRIBUTE,
@@ -166,7 +166,7 @@ static bool any_type(const batch* inputs) {
   return false;
 }
 
-PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+static PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"write_attributes", 3, 3, {"query", "writes", "ordinal", "prim_mode"}, {0}};
   Stage* self = (Stage*)object;
   PyObject* slots[4];
@@ -205,6 +205,25 @@ PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssi
   free(types);
   free(entries); /* copied by the library before it returned; the tensors that they point at are not */
   return operation_named(finish(self, inputs, answer), "write_attributes", NULL, &ordinal);
+}
+
+/* ---- Deletes ----------------------------------------------------------------------------------------------------- */
+
+static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  Stage* self = (Stage*)object;
+  uint64_t query, ordinal;
+  attribute_names names;
+  if (!check_argument_count("_delete", nargs, 3) || !attribute_names_open(&names, args[1], "attributes")) return NULL;
+  PyObject* answer = NULL;
+  if (guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
+      stage_begin(self, "delete_attributes")) {
+    ovstage_enqueue_result_t result;
+    WITHOUT_GIL(result = ovstage_delete_attributes(self->instance, query, names.count ? names.data : NULL, names.count,
+                                                   ordinal));
+    answer = operation_named(operation_new(self, result, NULL), "delete_attributes", NULL, &ordinal);
+  }
+  attribute_names_close(&names);
+  return answer;
 }
 
 /* ---- Publications ------------------------------------------------------------------------------------------------ */
@@ -307,9 +326,9 @@ static bool check_batches(Stage* self, const publication* all) {
   return true;
 }
 
-PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+static PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   Stage* self = (Stage*)object;
-  if (!check_argument_count("_publish", nargs, 3, 3)) return NULL;
+  if (!check_argument_count("_publish", nargs, 3)) return NULL;
   PyObject* deletes = guard_sequence(args[0], "deletes", "a list of pairs");
   PyObject* batches = deletes ? guard_sequence(args[1], "batches", "a list of pairs") : NULL;
   publication all = {0};
@@ -330,3 +349,11 @@ PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t narg
   Py_XDECREF(deletes);
   return operation;
 }
+
+PyMethodDef stage_write_methods[] = {
+    {"write_attribute", FAST_KEYWORDS(stage_write_attribute), DOC_Stage_write_attribute},
+    {"write_attributes", FAST_KEYWORDS(stage_write_attributes), DOC_Stage_write_attributes},
+    {"_delete", FAST(stage_delete), DOC_Stage__delete},
+    {"_publish", FAST(stage_publish), DOC_Stage__publish},
+    {NULL, NULL, 0, NULL},
+};

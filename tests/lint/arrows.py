@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT: dict[str, int] = {}
 
 # Folders of C that give their order, and the header in which it stands.
-HEADER: dict[str, str] = {}
+HEADER: dict[str, str] = {"python/native": "native.h"}
 
 LISTED = re.compile(r"^(?://|[ ]?\*)[ \t]+(\w+)\.(go|c|h)\b", re.MULTILINE)
 

@@ -120,7 +120,7 @@ STAGES_AND_OPERATIONS: list[Row] = [
 MORE: list[Row] = [
     ("RuntimeError: an Operation cannot be initialised twice", lambda s: wait_twice(s).__init__(s.stage, 0, 1)),
     ("OvstageError: INVALID_HANDLE: Operation has no valid op id: op_id is 0", lambda s: Operation(s.stage, 0, 0)),
-    ("TypeError: _unmap() takes from 4 to 4 arguments (1 given)", lambda s: s.stage._unmap(1)),
+    ("TypeError: _unmap() takes 4 arguments (1 given)", lambda s: s.stage._unmap(1)),
     ("AttributeError: module 'ovstage' has no attribute 'stages'", lambda s: ovstage.stages),
 ]
 

@@ -1,0 +1,110 @@
+/*
+ * floor.c - Stage: write floors, and the questions about ordinals.
+ */
+#include "native.h"
+
+static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* args, Py_ssize_t nargs,
+                                           PyObject* kwnames) {
+  static signature sig = {"advance_write_floor", 3, 1, {"ordinal", "scope", "attributes"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[3];
+  ovstage_write_floor_desc_t desc = {0};
+  words tokens = {0};
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "ordinal", &desc.ordinal) ||
+      !guard_scope(slots[1], &desc.scope) ||
+      (slots[2] && slots[2] != Py_None &&
+       !tokens_open(&tokens, self, slots[2], "attributes", "advance_write_floor", NULL))) {
+    return NULL;
+  }
+  PyObject* answer = NULL;
+  if (stage_begin(self, "advance_write_floor")) {
+    desc.attributes = tokens.count ? tokens.data : NULL;
+    desc.attribute_count = tokens.count;
+    ovstage_enqueue_result_t result;
+    WITHOUT_GIL(result = ovstage_advance_write_floor(self->instance, &desc));
+    answer = operation_named(operation_new(self, result, NULL), "advance_write_floor", NULL, &desc.ordinal);
+  }
+  words_close(&tokens);
+  return answer;
+}
+
+static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* const* args, Py_ssize_t nargs,
+                                                 PyObject* kwnames) {
+  static signature sig = {"get_attribute_write_floor", 1, 0, {"attribute"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[1];
+  ovx_string_or_token_t name = {0};
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) ||
+      (slots[0] && slots[0] != Py_None && !guard_attribute(slots[0], "attribute", &name))) {
+    return NULL;
+  }
+  PyObject* made = handle_reserve(&ordinal_query_class);
+  if (!made || !stage_begin(self, "get_attribute_write_floor")) {
+    Py_XDECREF(made);
+    return NULL;
+  }
+  ovstage_enqueue_result_t result;
+  uint64_t handle = 0;
+  WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &handle));
+  return handle_named(handle_open(made, self, result, handle), "get_attribute_write_floor", slots[0], NULL);
+}
+
+static PyObject* stage_get_oldest_preserved_ordinal(PyObject* object, PyObject* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  PyObject* made = handle_reserve(&ordinal_query_class);
+  if (!made || !stage_begin(self, "get_oldest_preserved_ordinal")) {
+    Py_XDECREF(made);
+    return NULL;
+  }
+  ovstage_enqueue_result_t result;
+  uint64_t handle = 0;
+  WITHOUT_GIL(result = ovstage_get_oldest_preserved_ordinal(self->instance, &handle));
+  return handle_named(handle_open(made, self, result, handle), "get_oldest_preserved_ordinal", NULL, NULL);
+}
+
+typedef struct {
+  ovstage_instance_t* instance;
+  uint64_t handle, ordinal;
+} ordinal_call;
+
+static ovstage_api_status_t attempt_ordinal(void* closure, uint64_t timeout) {
+  ordinal_call* call = closure;
+  return ovstage_fetch_ordinal(call->instance, call->handle, timeout, &call->ordinal);
+}
+
+static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"fetch_ordinal", 2, 1, {"ordinal_query", "timeout"}, {0}};
+  Stage* self = (Stage*)object;
+  PyObject* slots[2];
+  ordinal_call call = {0};
+  uint64_t timeout;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "ordinal_query", &call.handle) ||
+      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "fetch_ordinal")) {
+    return NULL;
+  }
+  call.instance = self->instance;
+  ovstage_api_status_t status;
+  if (!wait_in_slices(attempt_ordinal, &call, timeout, &status)) return NULL;
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(call.ordinal) : raise_library_error(status);
+}
+
+static bool drop_ordinal_query(Stage* stage, uint64_t number) {
+  return handle_drop(stage, number, ovstage_release_ordinal_query);
+}
+
+handle_class ordinal_query_class = {.name = "OrdinalQuery", .drop = drop_ordinal_query};
+
+static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* query) {
+  return handle_end(self, query, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query, NULL);
+}
+
+PyMethodDef stage_floor_methods[] = {
+    {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor), DOC_Stage_advance_write_floor},
+    {"get_attribute_write_floor", FAST_KEYWORDS(stage_get_attribute_write_floor), DOC_Stage_get_attribute_write_floor},
+    {"get_oldest_preserved_ordinal", stage_get_oldest_preserved_ordinal, METH_NOARGS,
+     DOC_Stage_get_oldest_preserved_ordinal},
+    {"fetch_ordinal", FAST_KEYWORDS(stage_fetch_ordinal), DOC_Stage_fetch_ordinal},
+    {"release_ordinal_query", stage_release_ordinal_query, METH_O, DOC_Stage_release_ordinal_query},
+    {NULL, NULL, 0, NULL},
+};
