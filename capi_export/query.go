@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
 	"ovstage/gocore/stage"
@@ -162,7 +163,7 @@ func ovgoQueryWhere(
 ) (status C.ovstage_api_status_t) {
 	defer guard(c, "query_where", &status)
 	i := of(c)
-	words := unsafe.Slice((*uint64)(unsafe.Pointer(mask)), (int(count)+63)/64)
+	words := bitset.Over((*uint64)(unsafe.Pointer(mask)), int(count))
 	id, err := i.stage.QueryWhere(stage.QueryID(query), words, int(count))
 	*out = C.ovstage_query_handle_t(id)
 	return fail(err)

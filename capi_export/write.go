@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/stage"
 	"ovstage/gocore/tensor"
@@ -110,7 +111,7 @@ func (b *batch) payload(w *C.ov_write) (p stage.Payload, err *stage.Error) {
 		p.IndexMap = unsafe.Slice((*uint32)(d.index_map), int(d.count))
 	}
 	if d.mask != nil {
-		p.Mask = unsafe.Slice((*uint64)(unsafe.Pointer(d.mask)), (int(d.count)+63)/64)
+		p.Mask = bitset.Over((*uint64)(unsafe.Pointer(d.mask)), int(d.count))
 	}
 	switch {
 	case d.tensors != nil && d.managed_tensors != nil:

@@ -1,6 +1,10 @@
 package column
 
-import "slices"
+import (
+	"slices"
+
+	"ovstage/gocore/bitset"
+)
 
 // changes remembers which rows changed at which sealed ordinal. Recent changes are kept one by one, as the row sets that
 // the writes named; older ones are folded into the latest change of each row, so that memory and time stay flat however
@@ -90,18 +94,18 @@ func (c *changes) spread(rows int) {
 
 // between adds to set the rows that changed in [start, end], as far as is known, and returns the highest ordinal of such a
 // change.
-func (c *changes) between(start, end uint64, set bitmap) (last uint64) {
+func (c *changes) between(start, end uint64, set bitset.Set) (last uint64) {
 	switch {
 	case c.frontier < start || start > end:
 	case c.latest != nil:
 		for row, ordinal := range c.latest {
 			if ordinal >= start && ordinal <= end && ordinal > 0 {
-				set.set(row)
+				set.Add(row)
 				last = max(last, ordinal)
 			}
 		}
 	case c.since >= start && c.since <= end && c.uniform > 0:
-		set.fill(0, c.uniform)
+		set.AddRange(0, c.uniform)
 		last = c.since
 	}
 	first, _ := slices.BinarySearchFunc(c.log, start, func(ch change, start uint64) int {
@@ -121,7 +125,7 @@ func (c *changes) between(start, end uint64, set bitmap) (last uint64) {
 }
 
 // names reports, by row, the changes that a range from the frontier on must tell.
-func (c *changes) names(set bitmap) {
+func (c *changes) names(set bitset.Set) {
 	for _, ch := range c.log {
 		ch.rows.mark(set)
 	}
@@ -137,12 +141,12 @@ func (c *changes) close() {
 
 // Changed returns the rows that sealed writes and deletes changed in [start, end], those that were changed again after
 // end, and the highest ordinal of a change in the range.
-func (c *Column) Changed(start, end uint64) (in, after Set, last uint64) {
-	in = Set{newBitmap(len(c.paths))}
-	last = c.changes.between(start, end, in.bits)
+func (c *Column) Changed(start, end uint64) (in, after bitset.Set, last uint64) {
+	in = bitset.New(len(c.paths))
+	last = c.changes.between(start, end, in)
 	if end < c.sealed.ordinal {
-		after = Set{newBitmap(len(c.paths))}
-		c.changes.between(end+1, latest, after.bits)
+		after = bitset.New(len(c.paths))
+		c.changes.between(end+1, latest, after)
 	}
 	return in, after, last
 }
@@ -153,15 +157,15 @@ const latest = ^uint64(0)
 func (c *Column) Frontier() uint64 { return c.changes.frontier }
 
 // UnsealedIn returns the rows that unsealed writes and deletes in [start, end] name, and the lowest ordinal of one.
-func (c *Column) UnsealedIn(start, end uint64) (rows Set, first uint64) {
+func (c *Column) UnsealedIn(start, end uint64) (rows bitset.Set, first uint64) {
 	for _, r := range c.upTo(end) {
 		if r.ordinal < start {
 			continue
 		}
-		if rows.bits == nil {
-			rows, first = Set{newBitmap(len(c.paths))}, r.ordinal
+		if rows == nil {
+			rows, first = bitset.New(len(c.paths)), r.ordinal
 		}
-		r.rows.mark(rows.bits)
+		r.rows.mark(rows)
 	}
 	return rows, first
 }

@@ -20,6 +20,7 @@ package column
 import (
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/tensor"
 )
@@ -83,10 +84,10 @@ type state struct {
 	block   memory.Block
 	arena   Arena // array columns: what the spans in block point into
 	extent  int
-	rows    int    // live rows; equal to extent when there are no holes
-	live    bitmap // nil without holes
-	gone    bitmap // nil without deletes
-	ordinal uint64 // highest ordinal folded in
+	rows    int        // live rows; equal to extent when there are no holes
+	live    bitset.Set // nil without holes
+	gone    bitset.Set // nil without deletes
+	ordinal uint64     // highest ordinal folded in
 
 	generation uint64 // rises when the live rows change; 0 before the first
 	shape      uint64 // rises when the live or the deleted rows may have changed
@@ -241,20 +242,20 @@ func (s Snapshot) Generation() uint64 { return s.generation }
 
 // Live reports whether a row holds a value.
 func (s Snapshot) Live(row int) bool {
-	return row < s.extent && (s.live == nil || s.live.has(row))
+	return row < s.extent && (s.live == nil || s.live.Has(row))
 }
 
 // Gone reports whether a row is deleted.
-func (s Snapshot) Gone(row int) bool { return s.gone.has(row) }
+func (s Snapshot) Gone(row int) bool { return s.gone.Has(row) }
 
 // AllLive returns the rows that hold a value. It stays as it is when the column goes on.
-func (s Snapshot) AllLive() Set {
+func (s Snapshot) AllLive() bitset.Set {
 	if s.live != nil {
-		return Set{slices.Clone(s.live)}
+		return slices.Clone(s.live)
 	}
-	live := newBitmap(s.extent)
-	live.fill(0, s.extent)
-	return Set{live}
+	live := bitset.New(s.extent)
+	live.AddRange(0, s.extent)
+	return live
 }
 
 // Dense reports whether every row below n holds a value.
@@ -272,7 +273,7 @@ func (c *Column) Deleting() bool { return c.tombstones > 0 }
 // Settled reports whether a write to rows can't bring any of them back from a delete. It costs nothing per row as long as
 // nothing is deleted.
 func (c *Column) Settled(rows Rows) bool {
-	return !c.Deletes() || c.tombstones == 0 && !rows.Any(Set{c.sealed.gone})
+	return !c.Deletes() || c.tombstones == 0 && !rows.Any(c.sealed.gone)
 }
 
 // Alive tells which of rows hold a value at an ordinal: whose newest state at or below it, sealed or not, is not a delete.
@@ -296,32 +297,32 @@ func (c *Column) Alive(rows Rows, ordinal uint64) []bool {
 }
 
 // AllAlive is Alive for every row of the column, as a set.
-func (c *Column) AllAlive(ordinal uint64) Set {
-	alive := newBitmap(len(c.paths))
-	alive.fill(0, c.sealed.extent)
+func (c *Column) AllAlive(ordinal uint64) bitset.Set {
+	alive := bitset.New(len(c.paths))
+	alive.AddRange(0, c.sealed.extent)
 	if c.sealed.live != nil {
 		copy(alive, c.sealed.live)
 	}
 	for _, r := range c.upTo(ordinal) {
 		if r.tombstone() {
-			r.rows.each(alive.clear)
+			r.rows.each(alive.Remove)
 		} else {
 			r.rows.mark(alive)
 		}
 	}
-	return Set{alive}
+	return alive
 }
 
 // DeletedAbove returns the rows that unsealed deletes above an ordinal name.
-func (c *Column) DeletedAbove(ordinal uint64) Set {
-	var rows bitmap
+func (c *Column) DeletedAbove(ordinal uint64) bitset.Set {
+	var rows bitset.Set
 	for _, r := range c.records[len(c.upTo(ordinal)):] {
 		if r.tombstone() {
-			rows = rows.reach(r.rows.End())
+			rows = rows.Grow(r.rows.End())
 			r.rows.mark(rows)
 		}
 	}
-	return Set{rows}
+	return rows
 }
 
 // Newest reports whether a payload for rows at an ordinal would replace everything and be the last to do so.
@@ -335,11 +336,11 @@ func (c *Column) Above(rows Rows, ordinal uint64) bool {
 	if rows.Len() == 0 || len(above) == 0 {
 		return false
 	}
-	named := newBitmap(len(c.paths))
+	named := bitset.New(len(c.paths))
 	for _, r := range above {
 		r.rows.mark(named)
 	}
-	return rows.Any(Set{named})
+	return rows.Any(named)
 }
 
 // FirstUnsealed looks for an unsealed write at or below ordinal to one of rows, none of which has sealed state.
@@ -347,16 +348,16 @@ func (c *Column) FirstUnsealed(rows []uint32, ordinal uint64) (row int, at uint6
 	if len(rows) == 0 {
 		return 0, 0, false
 	}
-	wanted := newBitmap(len(c.paths))
+	wanted := bitset.New(len(c.paths))
 	for _, row := range rows {
-		wanted.set(int(row))
+		wanted.Add(int(row))
 	}
 	for _, r := range c.upTo(ordinal) {
-		if !r.rows.Any(Set{wanted}) {
+		if !r.rows.Any(wanted) {
 			continue
 		}
 		for row = range len(c.paths) {
-			if wanted.has(row) && r.rows.has(row) {
+			if wanted.Has(row) && r.rows.has(row) {
 				return row, r.ordinal, true
 			}
 		}

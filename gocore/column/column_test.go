@@ -200,23 +200,6 @@ func TestArrayColumnSharesItsArena(t *testing.T) {
 	assert.Equal(t, []byte("late"), c.Values(Interval(0, 3), 500)[0])
 }
 
-func TestBitmapsByTheWord(t *testing.T) {
-	for from := range 140 {
-		for to := from; to < 140; to++ {
-			b := newBitmap(140)
-			b.fill(from, to)
-			require.Equal(t, to-from, b.count())
-			require.Equal(t, to > from, b.any(from, to))
-			require.False(t, b.any(0, from))
-			require.False(t, b.any(to, 140))
-			if to > from {
-				require.True(t, b.any(to-1, to))
-				require.True(t, b.any(0, 1000))
-			}
-		}
-	}
-}
-
 // Columns whose rows came with one list share it until one of them changes.
 func TestColumnsShareTheListOfTheirRows(t *testing.T) {
 	paths := []uint32{5, 6, 7}

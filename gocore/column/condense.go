@@ -3,6 +3,7 @@ package column
 import (
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/memory"
 )
 
@@ -69,17 +70,17 @@ func (c *Column) condensed(run []record) (made []record, err error) {
 	for _, r := range run {
 		extent = max(extent, r.rows.End())
 	}
-	written, deleted := newBitmap(extent), newBitmap(extent)
+	written, deleted := bitset.New(extent), bitset.New(extent)
 	for _, r := range run {
 		if r.tombstone() {
 			r.rows.mark(deleted)
-			r.rows.each(written.clear)
+			r.rows.each(written.Remove)
 		} else {
 			r.rows.mark(written)
-			r.rows.each(deleted.clear)
+			r.rows.each(deleted.Remove)
 		}
 	}
-	if written.any(0, extent) {
+	if written.AnyIn(0, extent) {
 		values := record{}
 		if values.rows, err = listed(written); err != nil {
 			return made, err
@@ -94,7 +95,7 @@ func (c *Column) condensed(run []record) (made []record, err error) {
 			return made, err
 		}
 	}
-	if deleted.any(0, extent) {
+	if deleted.AnyIn(0, extent) {
 		deletes := record{}
 		deletes.rows, err = listed(deleted)
 		made = append(made, deletes)
@@ -103,17 +104,13 @@ func (c *Column) condensed(run []record) (made []record, err error) {
 }
 
 // listed returns the rows of a set. The caller owns the list.
-func listed(set bitmap) (Rows, error) {
-	n := set.count()
+func listed(set bitset.Set) (Rows, error) {
+	n := set.Count()
 	index, err := memory.Alloc(4*n, memory.Indices)
 	if err != nil {
 		return Rows{}, err
 	}
-	list, i := index.Uint32s(n), 0
-	Set{set}.Each(func(row int) {
-		list[i] = uint32(row)
-		i++
-	})
+	set.AppendTo(index.Uint32s(n)[:0], 64*len(set))
 	return Indexed(index, n), nil
 }
 

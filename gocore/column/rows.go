@@ -3,6 +3,7 @@ package column
 import (
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/tensor"
 )
@@ -104,13 +105,13 @@ func (r Rows) each(f func(row int)) {
 }
 
 // mark adds the rows to a set, whole words at a time for an interval.
-func (r Rows) mark(set bitmap) {
+func (r Rows) mark(set bitset.Set) {
 	if start, interval := r.Interval(); interval {
-		set.fill(start, r.end)
+		set.AddRange(start, r.end)
 		return
 	}
 	for _, row := range r.List() {
-		set.set(int(row))
+		set.Add(int(row))
 	}
 }
 
@@ -123,9 +124,9 @@ func (r Rows) has(row int) bool {
 }
 
 // Any reports whether any of the rows is in a set.
-func (r Rows) Any(set Set) bool {
+func (r Rows) Any(set bitset.Set) bool {
 	if start, interval := r.Interval(); interval {
-		return set.bits.any(start, r.end)
+		return set.AnyIn(start, r.end)
 	}
 	return slices.ContainsFunc(r.List(), func(row uint32) bool { return set.Has(int(row)) })
 }

@@ -3,6 +3,7 @@ package column
 import (
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/memory"
 )
 
@@ -163,11 +164,11 @@ func (c *Column) tiled(records []record, extent int) bool {
 	if total < extent {
 		return false
 	}
-	named := newBitmap(extent)
+	named := bitset.New(extent)
 	for _, r := range records {
 		r.rows.mark(named)
 	}
-	return named.count() == extent
+	return named.Count() == extent
 }
 
 // brings reports whether any of the records brings bytes.
@@ -246,25 +247,25 @@ func (c *Column) reclaim() {
 		return // what stood in the way still does
 	}
 	c.tried, c.triedHistory = c.changes.frontier, len(c.history)
-	named := newBitmap(len(c.paths))
+	named := bitset.New(len(c.paths))
 	for _, r := range c.records {
 		r.rows.mark(named)
 	}
 	c.changes.names(named)
 	for _, s := range c.history {
 		if s.live == nil {
-			named.fill(0, s.extent)
+			named.AddRange(0, s.extent)
 		}
-		for i, word := range s.live {
-			named[i] |= word
-		}
+		named.Or(s.live)
 	}
-	rows := Set{c.sealed.gone}.Without(Set{named})
+	unnamed := slices.Clone(c.sealed.gone)
+	unnamed.AndNot(named)
+	rows := unnamed.AppendTo(nil, len(c.paths))
 	if len(rows) < minReclaim {
 		return
 	}
 	for _, row := range rows {
-		c.sealed.gone.clear(int(row))
+		c.sealed.gone.Remove(int(row))
 	}
 	if c.sealed.lost -= len(rows); c.sealed.lost == 0 {
 		c.sealed.gone = nil
@@ -319,7 +320,7 @@ func (b *buffer) forget() {
 
 // follow applies records to the sets of live and deleted rows, in order, and reports whether the live rows changed.
 func (s *state) follow(records []record) bool {
-	before, rows, extent := bitmap(nil), s.rows, s.extent
+	before, rows, extent := bitset.Set(nil), s.rows, s.extent
 	extinct := slices.ContainsFunc(records, record.tombstone)
 	if extinct {
 		s.open(s.extent)
@@ -332,7 +333,7 @@ func (s *state) follow(records []record) bool {
 			s.enliven(r.rows)
 		}
 	}
-	changed := s.rows != rows || extinct && !s.live.equal(before)
+	changed := s.rows != rows || extinct && !s.live.Equal(before)
 	if changed || extinct || s.extent != extent {
 		s.shape++
 	}
@@ -357,16 +358,16 @@ func (s *state) enliven(rows Rows) {
 	}
 	s.open(rows.End())
 	if interval {
-		s.rows += rows.Len() - s.live.countIn(start, rows.End())
-		s.live.fill(start, rows.End())
-		if s.gone.any(start, rows.End()) {
+		s.rows += rows.Len() - s.live.CountIn(start, rows.End())
+		s.live.AddRange(start, rows.End())
+		if s.gone.AnyIn(start, rows.End()) {
 			rows.each(s.revive)
 		}
 		return
 	}
 	rows.each(func(row int) {
-		if !s.live.has(row) {
-			s.live.set(row)
+		if !s.live.Has(row) {
+			s.live.Add(row)
 			s.rows++
 		}
 		s.revive(row)
@@ -374,8 +375,8 @@ func (s *state) enliven(rows Rows) {
 }
 
 func (s *state) revive(row int) {
-	if s.gone.has(row) {
-		s.gone.clear(row)
+	if s.gone.Has(row) {
+		s.gone.Remove(row)
 		s.lost--
 	}
 }
@@ -383,14 +384,14 @@ func (s *state) revive(row int) {
 // extinguish marks rows as deleted.
 func (s *state) extinguish(rows Rows) {
 	s.open(rows.End())
-	s.gone = s.gone.reach(s.extent)
+	s.gone = s.gone.Grow(s.extent)
 	rows.each(func(row int) {
-		if s.live.has(row) {
-			s.live.clear(row)
+		if s.live.Has(row) {
+			s.live.Remove(row)
 			s.rows--
 		}
-		if !s.gone.has(row) {
-			s.gone.set(row)
+		if !s.gone.Has(row) {
+			s.gone.Add(row)
 			s.lost++
 		}
 	})
@@ -400,8 +401,8 @@ func (s *state) extinguish(rows Rows) {
 func (s *state) open(extent int) {
 	reach := max(extent, s.extent)
 	if s.live == nil {
-		s.live = newBitmap(reach)
-		s.live.fill(0, s.extent)
+		s.live = bitset.New(reach)
+		s.live.AddRange(0, s.extent)
 	}
-	s.live, s.extent = s.live.reach(reach), reach
+	s.live, s.extent = s.live.Grow(reach), reach
 }

@@ -1,5 +1,7 @@
 package column
 
+import "ovstage/gocore/bitset"
+
 // NewestUnsealed returns the highest ordinal of an unsealed write to any of rows; deletes are none.
 func (c *Column) NewestUnsealed(rows Rows) (ordinal uint64, found bool) {
 	if rows.Len() == 0 || len(c.records) == c.tombstones {
@@ -17,32 +19,32 @@ func (c *Column) NewestUnsealed(rows Rows) (ordinal uint64, found bool) {
 // LastDeleted returns when the last of those of rows that are deleted in the sealed state was, as far as the log of changes
 // knows: 0 when it has forgotten.
 func (c *Column) LastDeleted(rows Rows) (ordinal uint64, found bool) {
-	if c.sealed.gone == nil || !rows.Any(Set{c.sealed.gone}) {
+	if c.sealed.gone == nil || !rows.Any(c.sealed.gone) {
 		return 0, false
 	}
-	gone := newBitmap(len(c.paths))
+	gone := bitset.New(len(c.paths))
 	rows.each(func(row int) {
-		if c.sealed.gone.has(row) {
-			gone.set(row)
+		if c.sealed.gone.Has(row) {
+			gone.Add(row)
 		}
 	})
-	return c.changes.last(Set{gone}), true
+	return c.changes.last(gone), true
 }
 
-func (c *Column) named(rows Rows) Set {
-	set := newBitmap(len(c.paths))
+func (c *Column) named(rows Rows) bitset.Set {
+	set := bitset.New(len(c.paths))
 	rows.mark(set)
-	return Set{set}
+	return set
 }
 
 // last is the highest ordinal of a change to one of rows, 0 when none is known.
-func (c *changes) last(rows Set) (ordinal uint64) {
+func (c *changes) last(rows bitset.Set) (ordinal uint64) {
 	for i := len(c.log) - 1; i >= 0; i-- {
 		if c.log[i].rows.Any(rows) {
 			return c.log[i].ordinal
 		}
 	}
-	if c.latest == nil && rows.bits.any(0, c.uniform) {
+	if c.latest == nil && rows.AnyIn(0, c.uniform) {
 		return c.since
 	}
 	for row, at := range c.latest {

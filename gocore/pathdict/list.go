@@ -2,6 +2,7 @@ package pathdict
 
 import (
 	"hash/maphash"
+	"ovstage/gocore/bitset"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -58,14 +59,13 @@ func hasDuplicate(indices []uint32) bool {
 	if rising {
 		return false
 	}
-	if words := int(most-least)/64 + 1; words <= len(indices) {
-		seen := make([]uint64, words)
+	if span := int(most-least) + 1; bitset.Words(span) <= len(indices) {
+		seen := bitset.New(span)
 		for _, index := range indices {
-			word, bit := &seen[(index-least)/64], uint64(1)<<((index-least)%64)
-			if *word&bit != 0 {
+			if seen.Has(int(index - least)) {
 				return true
 			}
-			*word |= bit
+			seen.Add(int(index - least))
 		}
 		return false
 	}
@@ -124,21 +124,17 @@ func (d *Dictionary) Mint(l *List) ListHandle {
 	return s.mint(l)
 }
 
-// Sublist returns the list of the first n paths of l, or of those among them whose bit is set in mask: bit i%64 of word
-// i/64, nil for all. It has no handle; asked for again, it is the same List like any other.
-func (d *Dictionary) Sublist(l *List, n int, mask []uint64) *List {
+// Sublist returns the list of the first n paths of l, or of those among them that are in mask, nil for all. It has no handle; asked for again, it is the same List like any other.
+func (d *Dictionary) Sublist(l *List, n int, mask bitset.Set) *List {
 	if mask == nil && n == l.Len() {
 		return l
 	}
 	in := d.borrow(n)
 	defer d.giveBack(in)
-	chosen := in.indices[:0]
-	for i, index := range l.indices[:n] {
-		if mask == nil || mask[i/64]>>(i%64)&1 == 1 {
-			chosen = append(chosen, index)
-		}
+	if mask == nil {
+		return d.shelve(append(in.indices[:0], l.indices[:n]...))
 	}
-	return d.shelve(chosen)
+	return d.shelve(mask.Pick(in.indices[:0], l.indices[:n]))
 }
 
 // Part returns the list of the n paths of l from position from on. It has no handle; asked for again, it is the same List

@@ -5,10 +5,9 @@
 //
 // The files, ground floor first; a file may use what stands in the files above it:
 //
-//	set.go        sets of paths
-//	selection.go  sets of prims, by order of creation
-//	kinds.go      which attributes each prim carries
-//	names.go      many children of one path, searched by name
-//	tree.go       what lies under a path
-//	table.go      the prims that exist, in the order of their creation
+//	set.go    sets of paths
+//	kinds.go  which attributes each prim carries
+//	names.go  many children of one path, searched by name
+//	tree.go   what lies under a path
+//	table.go  the prims that exist, in the order of their creation
 package prims

@@ -3,6 +3,7 @@ package prims
 import (
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/pathdict"
 )
 
@@ -155,15 +156,15 @@ func spread(x uint64) uint64 {
 
 // carried returns the names of the attributes that any of the prims carries, ascending.
 func (k *kinds) carried(paths []uint32) (names []pathdict.Token) {
-	met := make([]uint64, (len(k.list)+63)/64) // the kinds whose names are in the list
+	met := bitset.New(len(k.list)) // the kinds whose names are in the list
 	kinds, last := 0, uint32(0)
 	for _, path := range paths {
 		if int(path) >= len(k.of) || k.of[path] == last {
 			continue
 		}
 		last = k.of[path]
-		if bit := uint64(1) << (last % 64); last != 0 && met[last/64]&bit == 0 {
-			met[last/64] |= bit
+		if last != 0 && !met.Has(int(last)) {
+			met.Add(int(last))
 			names = append(names, k.list[last].attributes...)
 			kinds++
 		}

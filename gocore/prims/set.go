@@ -1,15 +1,19 @@
 package prims
 
 import (
-	"math/bits"
 	"slices"
+
+	"ovstage/gocore/bitset"
 )
 
 // Set is a set of paths, one bit for each dense index. It has pages only where it has paths: a set of a few prims is small,
 // however many paths there are. The zero Set is empty.
 type Set struct{ pages []*page }
 
+// page is the bits of a run of paths; bits() is the same memory as a set.
 type page [pageSize / 64]uint64
+
+func (p *page) bits() bitset.Set { return p[:] }
 
 const pageSize = 4096
 
@@ -24,7 +28,7 @@ func (s Set) at(path uint32) *page {
 // Has reports whether a path is in the set.
 func (s Set) Has(path uint32) bool {
 	p := s.at(path)
-	return p != nil && p[path%pageSize/64]>>(path%64)&1 == 1
+	return p != nil && p.bits().Has(int(path%pageSize))
 }
 
 // Add puts a path into the set.
@@ -33,7 +37,7 @@ func (s *Set) Add(path uint32) {
 	if p == nil {
 		p = s.open(path)
 	}
-	p[path%pageSize/64] |= 1 << (path % 64)
+	p.bits().Add(int(path % pageSize))
 }
 
 // open makes the page of a path.
@@ -51,7 +55,7 @@ func (s *Set) Change(paths []uint32, by int) {
 		if by > 0 {
 			s.Add(path)
 		} else if p := s.at(path); p != nil {
-			p[path%pageSize/64] &^= 1 << (path % 64)
+			p.bits().Remove(int(path % pageSize))
 		}
 	}
 }
@@ -60,7 +64,7 @@ func (s *Set) Change(paths []uint32, by int) {
 func (s Set) Count() (n int) {
 	for _, p := range s.pages {
 		if p != nil {
-			n += ones(p[:])
+			n += p.bits().Count()
 		}
 	}
 	return n
@@ -69,13 +73,8 @@ func (s Set) Count() (n int) {
 // Each calls visit for every path, ascending.
 func (s Set) Each(visit func(path uint32)) {
 	for i, p := range s.pages {
-		if p == nil {
-			continue
-		}
-		for k, word := range p {
-			for ; word != 0; word &= word - 1 {
-				visit(uint32(pageSize*i + 64*k + bits.TrailingZeros64(word)))
-			}
+		if p != nil {
+			p.bits().Each(func(k int) { visit(uint32(pageSize*i + k)) })
 		}
 	}
 }
@@ -86,23 +85,9 @@ func (s Set) Any(paths []uint32) bool { return slices.ContainsFunc(paths, s.Has)
 // Meets reports whether two sets have a path in common.
 func (s Set) Meets(other Set) bool {
 	for i, p := range s.pages[:min(len(s.pages), len(other.pages))] {
-		o := other.pages[i]
-		if p == nil || o == nil {
-			continue
-		}
-		for k, word := range p {
-			if word&o[k] != 0 {
-				return true
-			}
+		if o := other.pages[i]; p != nil && o != nil && p.bits().Meets(o.bits()) {
+			return true
 		}
 	}
 	return false
-}
-
-// ones counts bits.
-func ones(words []uint64) (n int) {
-	for _, word := range words {
-		n += bits.OnesCount64(word)
-	}
-	return n
 }

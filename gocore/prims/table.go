@@ -2,9 +2,9 @@ package prims
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/pathdict"
 )
 
@@ -14,13 +14,13 @@ import (
 // comes or goes costs a few nanoseconds; a write to prims that exist costs nothing.
 type Table struct {
 	dict    *pathdict.Dictionary
-	kinds   kinds     // what each prim carries
-	slots   []uint32  // path index -> slot in order, for prims that exist
-	order   []uint32  // the prims in the order of their creation; vacant slots are those of prims that have gone
-	gone    int       // how many slots are vacant
-	holes   Selection // which slots are
-	changes uint64    // rises when a prim comes or goes
-	tree    *Tree     // made by the first question that needs it
+	kinds   kinds      // what each prim carries
+	slots   []uint32   // path index -> slot in order, for prims that exist
+	order   []uint32   // the prims in the order of their creation; vacant slots are those of prims that have gone
+	gone    int        // how many slots are vacant
+	holes   bitset.Set // which slots are
+	changes uint64     // rises when a prim comes or goes
+	tree    *Tree      // made by the first question that needs it
 }
 
 // vacant is in the slot of a prim that has gone.
@@ -74,8 +74,8 @@ func (t *Table) born(path uint32) {
 func (t *Table) died(path uint32) {
 	t.changes++
 	t.order[t.slots[path]] = vacant
-	t.holes.extend(t.slots[path])
-	t.holes.put(t.slots[path])
+	t.holes = t.holes.Grow(int(t.slots[path]) + 1)
+	t.holes.Add(int(t.slots[path]))
 	t.gone++
 	if t.tree != nil {
 		t.tree.leave(path, &t.kinds)
@@ -130,77 +130,52 @@ func (t *Table) sort(prims []uint32) {
 	}
 }
 
-// None selects no prim.
-func (t *Table) None() Selection { return make(Selection, (len(t.order)+63)/64) }
+// None selects no prim. A selection is a set of slots in the order of creation: whatever found the prims in whatever order,
+// they are listed in that order. It is good until a prim comes or goes.
+func (t *Table) None() bitset.Set { return bitset.New(len(t.order)) }
 
 // Add selects a path, if it is a prim.
-func (t *Table) Add(to Selection, path uint32) {
+func (t *Table) Add(to bitset.Set, path uint32) {
 	if t.Exists(path) {
-		to.put(t.slots[path])
+		to.Add(int(t.slots[path]))
 	}
 }
 
 // AddEach selects paths, all of which are prims. Neighbours in the list are mostly neighbours in the order of creation, and are
 // selected a word at a time.
-func (t *Table) AddEach(to Selection, prims []uint32) {
-	at, word := uint32(0), uint64(0)
+func (t *Table) AddEach(to bitset.Set, prims []uint32) {
+	adder := bitset.Adder{To: to}
 	for _, path := range prims {
-		slot := t.slots[path]
-		if slot/64 != at {
-			if word != 0 {
-				to[at] |= word
-			}
-			at, word = slot/64, 0
-		}
-		word |= 1 << (slot % 64)
+		adder.Add(t.slots[path])
 	}
-	if word != 0 {
-		to[at] |= word
-	}
+	adder.Flush()
 }
 
 // AddSet is AddEach for a set. A set that holds all prims, as most do, costs nothing for each of them.
-func (t *Table) AddSet(to Selection, prims Set) {
+func (t *Table) AddSet(to bitset.Set, prims Set) {
 	if prims.Count() == t.Count() {
 		t.AddAll(to)
 		return
 	}
-	prims.Each(func(path uint32) { to.put(t.slots[path]) })
+	prims.Each(func(path uint32) { to.Add(int(t.slots[path])) })
 }
 
 // AddAll selects every prim.
-func (t *Table) AddAll(to Selection) {
-	for i := range to {
-		to[i] = ^uint64(0)
-	}
-	if rest := len(t.order) % 64; rest > 0 {
-		to[len(to)-1] = 1<<rest - 1
-	}
-	for i, holes := range t.holes {
-		to[i] &^= holes
-	}
+func (t *Table) AddAll(to bitset.Set) {
+	to.AddRange(0, len(t.order))
+	to.AndNot(t.holes)
 }
 
 // AddWhere selects the prims that satisfy a condition.
-func (t *Table) AddWhere(to Selection, holds func(path uint32) bool) {
+func (t *Table) AddWhere(to bitset.Set, holds func(path uint32) bool) {
 	for slot, path := range t.order {
 		if path != vacant && holds(path) {
-			to.put(uint32(slot))
+			to.Add(slot)
 		}
 	}
 }
 
 // List returns the selected prims in the order of their creation.
-func (t *Table) List(of Selection) []uint32 {
-	list := make([]uint32, 0, ones(of))
-	for i, word := range of {
-		if word == ^uint64(0) {
-			list = append(list, t.order[64*i:64*i+64]...)
-			continue
-		}
-		for ; word != 0; word &= word - 1 {
-			list = append(list, t.order[64*i+bits.TrailingZeros64(word)])
-		}
-	}
-	return list
+func (t *Table) List(of bitset.Set) []uint32 {
+	return of.Pick(make([]uint32, 0, of.Count()), t.order)
 }

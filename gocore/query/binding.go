@@ -3,6 +3,7 @@ package query
 import (
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
@@ -199,7 +200,7 @@ func (b *Binding) Each(f func(position int, row uint32)) {
 }
 
 // EachIn is Each for those whose row is in a set. Where rows are consecutive it costs what the set holds.
-func (b *Binding) EachIn(set column.Set, f func(position int, row uint32)) {
+func (b *Binding) EachIn(set bitset.Set, f func(position int, row uint32)) {
 	start, interval := b.rows.Interval()
 	if !interval {
 		b.Each(func(position int, row uint32) {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 )
@@ -54,7 +55,7 @@ func (b *Binding) PlanOf(s column.Snapshot) (*Plan, error) {
 
 // Select is a plan of those listed prims whose rows are in a set and wanted. The caller owns it. Where the rows of the list
 // are consecutive it costs what the set holds.
-func (b *Binding) Select(among column.Set, wanted func(row uint32) bool) (*Plan, error) {
+func (b *Binding) Select(among bitset.Set, wanted func(row uint32) bool) (*Plan, error) {
 	most := b.list.Len()
 	if start, interval := b.rows.Interval(); interval {
 		most = among.CountIn(start, b.rows.End())
@@ -73,7 +74,7 @@ func (b *Binding) Select(among column.Set, wanted func(row uint32) bool) (*Plan,
 }
 
 // All reports whether a set holds the row of every listed prim, judged without looking at lists: no may mean perhaps.
-func (b *Binding) All(set column.Set) bool {
+func (b *Binding) All(set bitset.Set) bool {
 	start, interval := b.rows.Interval()
 	if !interval {
 		start = 0

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/tensor"
@@ -10,14 +11,14 @@ import (
 type input struct {
 	column *column.Column
 	bytes  []byte
-	alive  column.Set   // the rows that hold a value
+	alive  bitset.Set   // the rows that hold a value
 	copy   memory.Block // of all values, where some are not sealed; else they are looked at in place
 	newest bool         // no older state than the newest sealed one
 
 	// The rows that may hold another value than in the pass that is built on; without one, all.
 	all      bool
-	sealed   column.Set
-	unsealed column.Set
+	sealed   bitset.Set
+	unsealed bitset.Set
 }
 
 // latest is above every ordinal.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/stage"
@@ -27,7 +28,7 @@ type part struct {
 	column *column.Column
 	epoch  uint64
 	added  uint64
-	alive  column.Set
+	alive  bitset.Set
 }
 
 // node is a prim with a transform.

@@ -99,7 +99,7 @@ func (w *pending) pack(v tensor.View) (bytes []byte, err error) {
 // choose collects the values of each written prim.
 func (w *pending) choose(count int, values func(row int) tensor.View) {
 	for i := range count {
-		if w.mask != nil && w.mask[i/64]>>(i%64)&1 == 0 {
+		if w.mask != nil && !w.mask.Has(i) {
 			continue
 		}
 		row := i

@@ -3,6 +3,7 @@ package stage
 import (
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
@@ -90,7 +91,7 @@ func (c *bound) newest() (memory.Block, error) {
 	return block, nil
 }
 
-func someRow(c *bound, of column.Set) bool {
+func someRow(c *bound, of bitset.Set) bool {
 	for row := range c.Rows() {
 		if of.Has(row) {
 			return true

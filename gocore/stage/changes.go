@@ -3,7 +3,7 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
 )
@@ -36,7 +36,7 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *
 
 // turn is what happened to the rows of one column in a range and after it.
 type turn struct {
-	in, after column.Set
+	in, after bitset.Set
 	last      uint64 // the highest ordinal of a change in the range
 	kept      bool   // the state as of the end of the range is
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
 	"ovstage/gocore/query"
 )
 
@@ -64,7 +64,7 @@ func (s *Stage) RefreshQuery(id QueryID) (op uint64, err *Error) {
 }
 
 // meet selects the prims that meet a condition. at is its place in the filter, for errors.
-func (s *Stage) meet(c *Condition, at []int) (prims.Selection, *Error) {
+func (s *Stage) meet(c *Condition, at []int) (bitset.Set, *Error) {
 	if c.Match == query.One {
 		met := s.prims.None()
 		if err := s.checkPredicate(&c.Predicate); err != nil {
@@ -97,7 +97,7 @@ func (s *Stage) meet(c *Condition, at []int) (prims.Selection, *Error) {
 	if c.Match == query.None {
 		all := s.prims.None()
 		s.prims.AddAll(all)
-		all.Without(met)
+		all.AndNot(met)
 		met = all
 	}
 	return met, nil

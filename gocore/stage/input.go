@@ -1,8 +1,7 @@
 package stage
 
 import (
-	"math/bits"
-
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/tensor"
 )
 
@@ -24,20 +23,8 @@ const mostTaken = 1 << 13
 
 // selected lists the positions below n whose bit is set.
 func selected(mask []uint64, n int) []uint32 {
-	ones := 0
-	for _, word := range mask {
-		ones += bits.OnesCount64(word)
-	}
-	list := make([]uint32, 0, min(ones, n))
-	for at, word := range mask[:(n+63)/64] {
-		if beyond := 64*(at+1) - n; beyond > 0 {
-			word &= ^uint64(0) >> beyond
-		}
-		for ; word != 0; word &= word - 1 {
-			list = append(list, uint32(64*at+bits.TrailingZeros64(word)))
-		}
-	}
-	return list
+	set := bitset.Set(mask[:bitset.Words(n)])
+	return set.AppendTo(make([]uint32, 0, set.CountIn(0, n)), n)
 }
 
 // checkView refuses a tensor that this build can't read.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/query"
@@ -32,7 +33,7 @@ func (s *Stage) judge(q query.Query, asked *Write, ordinal uint64, mode Mode) (p
 		return w, err
 	}
 	if q.Prims.Len() > 0 {
-		w.mask = s.take(p.Mask, (count+63)/64)
+		w.mask = s.take(p.Mask, bitset.Words(count))
 		judgePayload := w.judgePayload
 		if p.Array {
 			judgePayload = w.judgeArrays

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"ovstage/gocore/column"
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
 	"ovstage/gocore/query"
 )
 
@@ -32,7 +31,7 @@ func (s *Stage) checkPredicate(p *Predicate) *Error {
 }
 
 // match selects the prims that meet one predicate.
-func (s *Stage) match(to prims.Selection, p *Predicate) *Error {
+func (s *Stage) match(to bitset.Set, p *Predicate) *Error {
 	switch name := s.text(p.Attribute); {
 	case name == "usd-path" && p.Op == query.Has:
 		s.prims.AddAll(to)
@@ -87,7 +86,7 @@ func (s *Stage) matchPaths(p *Predicate, found func(path uint32)) *Error {
 
 // matchPrefixes selects the prims whose path begins with one of the values, byte by byte: what follows the last slash is
 // the beginning of a name, and everything below what is so named is selected as well.
-func (s *Stage) matchPrefixes(to prims.Selection, values []string) {
+func (s *Stage) matchPrefixes(to bitset.Set, values []string) {
 	add := func(path uint32) { s.prims.Add(to, path) }
 	for _, prefix := range values {
 		slash := strings.LastIndexByte(prefix, '/')
@@ -124,14 +123,14 @@ func (s *Stage) above(prefix string, slash int) (uint32, bool) {
 }
 
 // matchCarriers selects the prims that carry an attribute.
-func (s *Stage) matchCarriers(to prims.Selection, name pathdict.Token) {
+func (s *Stage) matchCarriers(to bitset.Set, name pathdict.Token) {
 	if a := s.find(name); a != nil {
 		s.prims.AddSet(to, a.carriers)
 	}
 }
 
 // matchTokens selects the prims for which an attribute holds one of the values as a token.
-func (s *Stage) matchTokens(to prims.Selection, p *Predicate) *Error {
+func (s *Stage) matchTokens(to bitset.Set, p *Predicate) *Error {
 	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
@@ -151,7 +150,7 @@ func (s *Stage) matchTokens(to prims.Selection, p *Predicate) *Error {
 }
 
 // matchValues selects prims by the value of an ordinary attribute: as a token or as a number, whichever the column holds.
-func (s *Stage) matchValues(to prims.Selection, p *Predicate) *Error {
+func (s *Stage) matchValues(to bitset.Set, p *Predicate) *Error {
 	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
@@ -179,7 +178,7 @@ func (s *Stage) matchValues(to prims.Selection, p *Predicate) *Error {
 }
 
 // matchNumbers selects prims by the newest values of one column, sealed or not. It costs a copy of the column.
-func (s *Stage) matchNumbers(to prims.Selection, p *Predicate, c *bound, alive column.Set) *Error {
+func (s *Stage) matchNumbers(to bitset.Set, p *Predicate, c *bound, alive bitset.Set) *Error {
 	values, err := c.newest()
 	if err == nil {
 		defer values.Release()

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
@@ -56,14 +57,14 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 // keepExisting narrows a map to the prims that exist, with their element sizes.
 func (s *Stage) keepExisting(m *session, desc *MapDesc) {
 	all := m.prims
-	mask := make([]uint64, (all.Len()+63)/64)
+	mask := bitset.New(all.Len())
 	positions := make([]uint32, 0, all.Len())
 	var sizes []uint64
 	for i, path := range all.Indices() {
 		if !s.exists(path) {
 			continue
 		}
-		mask[i/64] |= 1 << (i % 64)
+		mask.Add(i)
 		positions = append(positions, uint32(i))
 		if desc.HasSizes {
 			sizes = append(sizes, desc.ElementSizes[i])

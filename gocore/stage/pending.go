@@ -3,6 +3,7 @@ package stage
 import (
 	"unsafe"
 
+	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
@@ -15,8 +16,8 @@ type pending struct {
 	name   pathdict.Token // that of the attribute
 	prims  *pathdict.List // the prims that are written: all of the query, or those that count and mask select
 	view   tensor.View
-	source []uint32 // payload row of each written prim; nil = row k for prim k
-	mask   []uint64 // which of the leading prims are written; while it is judged
+	source []uint32   // payload row of each written prim; nil = row k for prim k
+	mask   bitset.Set // which of the leading prims are written; while it is judged
 	schema column.Schema
 	column *bound // nil until it is created
 	fresh  bool   // created for this write, and not yet the attribute's
@@ -34,12 +35,12 @@ type pending struct {
 // keep narrows a write to the prims at some positions.
 func (w *pending) keep(dict *pathdict.Dictionary, wanted func(position int) bool) {
 	n := w.prims.Len()
-	mask, source, arrays := make([]uint64, (n+63)/64), make([]uint32, 0, n), w.arrays[:0:0]
+	mask, source, arrays := bitset.New(n), make([]uint32, 0, n), w.arrays[:0:0]
 	for i := range n {
 		if !wanted(i) {
 			continue
 		}
-		mask[i/64] |= 1 << (i % 64)
+		mask.Add(i)
 		switch {
 		case w.schema.Array:
 			arrays = append(arrays, w.arrays[i])

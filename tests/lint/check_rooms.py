@@ -14,15 +14,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVEL = {
+    "gocore/bitset": 0,
     "gocore/tensor": 0,
     "gocore/memory": 0,
     "gocore/pathdict": 1,
-    "gocore/column": 1,
+    "gocore/column": 2,
     "gocore/prims": 2,
-    "gocore/query": 2,
-    "gocore/stage": 3,
-    "gocore/scene": 4,
-    "capi_export": 5,
+    "gocore/query": 3,
+    "gocore/stage": 4,
+    "gocore/scene": 5,
+    "capi_export": 6,
 }
 WITH_C = {"gocore/memory", "capi_export"}
 
