@@ -103,10 +103,11 @@ static bool token_of_name(Stage* self, PyObject* name, const char* place, const 
 }
 
 static PyObject* stage_try_name(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  enum { NAME, PLACE, TRIALS, ARGUMENTS };
   uint64_t token;
-  const char* place = nargs == 3 ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
-  if (!check_argument_count("_try_name", nargs, 3) || !place ||
-      !token_of_name((Stage*)self, args[0], place, "intern_token", args[2], &token)) {
+  const char* place = nargs == 3 ? PyUnicode_AsUTF8AndSize(args[PLACE], NULL) : NULL;
+  if (!check_argument_count("_try_name", nargs, ARGUMENTS) || !place ||
+      !token_of_name((Stage*)self, args[NAME], place, "intern_token", args[TRIALS], &token)) {
     return NULL;
   }
   return PyLong_FromUnsignedLongLong(token);

@@ -222,14 +222,15 @@ static PyObject* tuple_of(const int64_t* values, int32_t count) {
 }
 
 static PyObject* consume_dlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { OBJ, STREAM, SLOTS };
   (void)module;
   static signature sig = {"consume_dlpack", 2, 1, {"obj", "stream"}, {0}};
-  PyObject* slots[2];
+  PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
 
   imported taken;
-  if (!import_open(&taken, slots[0], slots[1], "obj")) return NULL;
+  if (!import_open(&taken, slots[OBJ], slots[STREAM], "obj")) return NULL;
   Imported* owner = (Imported*)new_object(native.imported);
   if (!owner) {
     import_close(&taken);

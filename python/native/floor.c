@@ -5,15 +5,16 @@
 
 static PyObject* stage_advance_write_floor(PyObject* object, PyObject* const* args, Py_ssize_t nargs,
                                            PyObject* kwnames) {
+  enum { ORDINAL, SCOPE, ATTRIBUTES, SLOTS };
   static signature sig = {"advance_write_floor", 3, 1, {"ordinal", "scope", "attributes"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[3];
+  PyObject* slots[SLOTS];
   ovstage_write_floor_desc_t desc = {0};
   words tokens = {0};
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "ordinal", &desc.ordinal) ||
-      !guard_scope(slots[1], &desc.scope) ||
-      (slots[2] && slots[2] != Py_None &&
-       !tokens_open(&tokens, self, slots[2], "attributes", "advance_write_floor", NULL))) {
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[ORDINAL], "ordinal", &desc.ordinal) ||
+      !guard_scope(slots[SCOPE], &desc.scope) ||
+      (is_given(slots[ATTRIBUTES]) &&
+       !tokens_open(&tokens, self, slots[ATTRIBUTES], "attributes", "advance_write_floor", NULL))) {
     return NULL;
   }
   PyObject* answer = NULL;
@@ -32,10 +33,10 @@ static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* con
                                                  PyObject* kwnames) {
   static signature sig = {"get_attribute_write_floor", 1, 0, {"attribute"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[1];
+  PyObject* given;
   ovx_string_or_token_t name = {0};
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) ||
-      (slots[0] && slots[0] != Py_None && !guard_attribute(slots[0], "attribute", &name))) {
+  if (!sort_arguments(&sig, args, nargs, kwnames, &given) ||
+      (is_given(given) && !guard_attribute(given, "attribute", &name))) {
     return NULL;
   }
   PyObject* made = handle_reserve(&ordinal_query_class);
@@ -46,7 +47,7 @@ static PyObject* stage_get_attribute_write_floor(PyObject* object, PyObject* con
   ovstage_enqueue_result_t result;
   uint64_t handle = 0;
   WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &handle));
-  return handle_named(handle_open(made, self, result, handle), "get_attribute_write_floor", slots[0], NULL);
+  return handle_named(handle_open(made, self, result, handle), "get_attribute_write_floor", given, NULL);
 }
 
 static PyObject* stage_get_oldest_preserved_ordinal(PyObject* object, PyObject* unused) {
@@ -74,13 +75,15 @@ static ovstage_api_status_t attempt_ordinal(void* closure, uint64_t timeout) {
 }
 
 static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { ORDINAL_QUERY, TIMEOUT, SLOTS };
   static signature sig = {"fetch_ordinal", 2, 1, {"ordinal_query", "timeout"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[2];
+  PyObject* slots[SLOTS];
   ordinal_call call = {0};
   uint64_t timeout;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "ordinal_query", &call.handle) ||
-      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "fetch_ordinal")) {
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) ||
+      !guard_handle(slots[ORDINAL_QUERY], "ordinal_query", &call.handle) || !guard_timeout(slots[TIMEOUT], &timeout) ||
+      !stage_begin(self, "fetch_ordinal")) {
     return NULL;
   }
   call.instance = self->instance;

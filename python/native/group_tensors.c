@@ -20,8 +20,8 @@ static bool guard_index(PyObject* number, const char* name, uint64_t count, cons
 static PyObject* group_prim_index(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"prim_index", 1, 1, {"local"}, {0}};
   Group* self = (Group*)object;
-  PyObject* slots[1];
-  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? guard_int(slots[0], "local", "an int") : NULL;
+  PyObject* given;
+  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, &given) ? guard_int(given, "local", "an int") : NULL;
   const ovstage_prim_group_t* prims = group_prims(self);
   uint32_t i;
   bool good = local && group_open(self, "prim_index") && guard_index(local, "local", prims->count, "prims", &i);
@@ -32,8 +32,8 @@ static PyObject* group_prim_index(PyObject* object, PyObject* const* args, Py_ss
 static PyObject* group_data_row_index(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"data_row_index", 1, 1, {"local"}, {0}};
   Group* self = (Group*)object;
-  PyObject* slots[1];
-  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, slots) ? guard_int(slots[0], "local", "an int") : NULL;
+  PyObject* given;
+  PyObject* local = sort_arguments(&sig, args, nargs, kwnames, &given) ? guard_int(given, "local", "an int") : NULL;
   const ovstage_data_t* data = group_data(self);
   uint32_t i;
   bool good = local && group_open(self, "data_row_index") && guard_index(local, "local", data->count, "elements", &i);
@@ -67,10 +67,11 @@ static PyObject* group_hold(PyObject* object, PyObject* index) {
 }
 
 static PyObject* group_buffer(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { INDEX, READONLY, ARGUMENTS };
   Group* self = (Group*)object;
-  if (!check_argument_count("_buffer", nargs, 2)) return NULL;
-  int readonly = PyObject_IsTrue(args[1]);
-  const DLTensor* tensor = readonly < 0 ? NULL : tensor_at(self, args[0], "array");
+  if (!check_argument_count("_buffer", nargs, ARGUMENTS)) return NULL;
+  int readonly = PyObject_IsTrue(args[READONLY]);
+  const DLTensor* tensor = readonly < 0 ? NULL : tensor_at(self, args[INDEX], "array");
   keep held;
   if (!tensor || !group_hold_payload(self, "array", &held)) return NULL;
   return buffer_of_tensor(tensor, readonly, held);
@@ -123,18 +124,19 @@ static bool may_be_private(const Group* self, bool readonly) {
 }
 
 static PyObject* group_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { INDEX, READONLY, SHAPE, PRIVATE, SLOTS };
   static signature sig = {"dlpack", 1, 1, {"index", "readonly", "shape", "private"}, {0}};
   Group* self = (Group*)object;
-  PyObject* slots[4];
+  PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
-  bool said = slots[1] && slots[1] != Py_None;
-  int readonly = said ? PyObject_IsTrue(slots[1]) : self->kind == GROUP_READ;
-  int private = slots[3] ? PyObject_IsTrue(slots[3]) : 0;
+  bool said = is_given(slots[READONLY]);
+  int readonly = said ? PyObject_IsTrue(slots[READONLY]) : self->kind == GROUP_READ;
+  int private = slots[PRIVATE] ? PyObject_IsTrue(slots[PRIVATE]) : 0;
   if (readonly < 0 || private < 0 || (private && !may_be_private(self, said && readonly))) return NULL;
   PyObject* axes = NULL;
-  if (slots[2] && slots[2] != Py_None && !(axes = axes_of(slots[2]))) return NULL;
-  const DLTensor* tensor = tensor_at(self, slots[0], "dlpack");
+  if (is_given(slots[SHAPE]) && !(axes = axes_of(slots[SHAPE]))) return NULL;
+  const DLTensor* tensor = tensor_at(self, slots[INDEX], "dlpack");
   keep held;
   PyObject* made = NULL;
   if (tensor && group_hold_payload(self, "dlpack", &held)) {

@@ -214,11 +214,11 @@ PyObject* handle_end(PyObject* stage, PyObject* given, const char* name, const c
 static PyObject* handle_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"wait", 1, 0, {"timeout"}, {0}};
   Handle* self = (Handle*)object;
-  PyObject* slots[1];
+  PyObject* given;
   uint64_t timeout;
   if (self->op) return operation_wait(self->op, args, nargs, kwnames);
-  return sort_arguments(&sig, args, nargs, kwnames, slots) && guard_timeout(slots[0], &timeout) ? Py_NewRef(Py_None)
-                                                                                                : NULL;
+  return sort_arguments(&sig, args, nargs, kwnames, &given) && guard_timeout(given, &timeout) ? Py_NewRef(Py_None)
+                                                                                              : NULL;
 }
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */

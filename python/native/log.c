@@ -191,37 +191,39 @@ static bool end_log_at_exit(PyObject* module) {
 /* ---- The functions of the module --------------------------------------------------------------------------------- */
 
 static PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { CALLBACK, SEVERITY, CHANNEL_FILTER, SLOTS };
   static signature sig = {"set_log_callback", 3, 1, {"callback", "severity", "channel_filter"}, {0}};
-  PyObject* slots[3];
+  PyObject* slots[SLOTS];
   int32_t severity = OVSTAGE_LOG_WARNING;
   ovx_string_t rules = {0};
   if (!sort_arguments(&sig, args, nargs, kwnames, slots) ||
-      (slots[1] && !guard_int32(slots[1], "severity", &severity)) ||
-      (slots[2] && slots[2] != Py_None && !guard_string(slots[2], "channel_filter", &rules))) {
+      (slots[SEVERITY] && !guard_int32(slots[SEVERITY], "severity", &severity)) ||
+      (is_given(slots[CHANNEL_FILTER]) && !guard_string(slots[CHANNEL_FILTER], "channel_filter", &rules))) {
     return NULL;
   }
   if (native.forked) return raise_forked("set_log_callback");
   drop_parked();
-  if (slots[0] == Py_None) {
+  if (slots[CALLBACK] == Py_None) {
     if (in_library()) return end_in_order() ? Py_NewRef(Py_None) : NULL;
     replace_receiver(NULL);
     return Py_NewRef(Py_None);
   }
   if (!end_log_at_exit(module)) return NULL;
   if (!library_is_open())
-    return keep_callback(slots[0], severity, rules.length ? slots[2] : NULL) ? Py_NewRef(Py_None) : NULL;
+    return keep_callback(slots[CALLBACK], severity, rules.length ? slots[CHANNEL_FILTER] : NULL) ? Py_NewRef(Py_None)
+                                                                                                 : NULL;
   ovstage_api_status_t status = install(severity, rules);
   if (status != OVSTAGE_OK) return raise_library_error(status);
-  replace_receiver(slots[0]);
+  replace_receiver(slots[CALLBACK]);
   return Py_NewRef(Py_None);
 }
 
 static PyObject* flush_log(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   (void)module;
   static signature sig = {"flush_log", 1, 0, {"timeout"}, {0}};
-  PyObject* slots[1];
+  PyObject* given;
   uint64_t timeout;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_timeout(slots[0], &timeout)) return NULL;
+  if (!sort_arguments(&sig, args, nargs, kwnames, &given) || !guard_timeout(given, &timeout)) return NULL;
   if (native.forked) return raise_forked("flush_log");
   drop_parked();
   if (!native.go) return Py_NewRef(Py_True); /* no stage has ever been, nor said anything */

@@ -194,18 +194,19 @@ static bool check_device(const DLTensor* t, const device_wish* wish, bool* copy)
 }
 
 static PyObject* managed_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { STREAM, MAX_VERSION, DL_DEVICE, COPY, SLOTS };
   static signature sig = {"__dlpack__", 0, 0, {"stream", "max_version", "dl_device", "copy"}, {0}};
   Managed* self = (Managed*)object;
-  PyObject* slots[4]; /* stream is accepted and ignored: this memory has none, and ordering is the caller's */
+  PyObject* slots[SLOTS]; /* stream is accepted and ignored: this memory has none, and ordering is the caller's */
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
 
   /* First the arguments, which may run anybody's code, then the tensor. */
   device_wish device;
   bool needs_copy;
-  int versioned = wants_versioned(slots[1]);
-  if (versioned < 0 || !guard_device(slots[2], &device)) return NULL;
-  int asked = slots[3] && slots[3] != Py_None ? PyObject_IsTrue(slots[3]) : -2;
+  int versioned = wants_versioned(slots[MAX_VERSION]);
+  if (versioned < 0 || !guard_device(slots[DL_DEVICE], &device)) return NULL;
+  int asked = is_given(slots[COPY]) ? PyObject_IsTrue(slots[COPY]) : -2;
   if (asked == -1 || !ready(self) || !check_device(self->tensor, &device, &needs_copy)) return NULL;
   if (needs_copy && asked == 0) {
     DLDevice own = self->tensor->device;

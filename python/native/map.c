@@ -29,27 +29,29 @@ static bool open_dtype(PyObject* given, DLDataType* out) {
 }
 
 static PyObject* stage_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { QUERY, ATTRIBUTE, ORDINAL, PRIM_MODE, DTYPE, SEMANTIC, ELEMENT_SIZES, INITIAL, GROUP_ROWS, ARGUMENTS };
   Stage* self = (Stage*)object;
-  if (!check_argument_count("_map", nargs, 9)) return NULL;
+  if (!check_argument_count("_map", nargs, ARGUMENTS)) return NULL;
   uint64_t query, ordinal, handle = 0;
   int32_t semantic, initial;
   words sizes = {0};
   ovstage_map_desc_t desc = {0};
   ovstage_go_map_options_t options = {.struct_size = sizeof options};
-  if (args[6] != Py_None && !words_open(&sizes, args[6], "element_sizes", " entries", 64)) return NULL;
+  if (args[ELEMENT_SIZES] != Py_None && !words_open(&sizes, args[ELEMENT_SIZES], "element_sizes", " entries", 64))
+    return NULL;
   PyObject *made = NULL, *answer = NULL;
-  if (guard_attribute(args[1], "attribute", &desc.attribute) && open_dtype(args[4], &desc.dtype) &&
-      guard_open_member(args[5], "semantic", "AttributeSemantic", &semantic) &&
-      guard_prim_mode(args[3], &desc.prim_mode) && guard_handle(args[0], "query", &query) &&
-      guard_uint64(args[2], "ordinal", &ordinal) && guard_int32(args[7], "initial", &initial) &&
-      guard_uint64(args[8], "group_rows", &options.group_rows) && (made = handle_reserve(&map_class)) &&
+  if (guard_attribute(args[ATTRIBUTE], "attribute", &desc.attribute) && open_dtype(args[DTYPE], &desc.dtype) &&
+      guard_open_member(args[SEMANTIC], "semantic", "AttributeSemantic", &semantic) &&
+      guard_prim_mode(args[PRIM_MODE], &desc.prim_mode) && guard_handle(args[QUERY], "query", &query) &&
+      guard_uint64(args[ORDINAL], "ordinal", &ordinal) && guard_int32(args[INITIAL], "initial", &initial) &&
+      guard_uint64(args[GROUP_ROWS], "group_rows", &options.group_rows) && (made = handle_reserve(&map_class)) &&
       stage_begin(self, "map_attribute")) {
     desc.semantic = (ovstage_attribute_semantic_t)semantic;
     options.initial = (ovstage_go_initial_t)initial;
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = native.go->map_attribute(self->instance, query, &desc, ordinal, sizes.data, sizes.count,
                                                   &options, &handle));
-    answer = handle_named(handle_open(made, self, result, handle), "map_attribute", args[1], &ordinal);
+    answer = handle_named(handle_open(made, self, result, handle), "map_attribute", args[ATTRIBUTE], &ordinal);
     made = NULL;
   }
   Py_XDECREF(made);
@@ -73,18 +75,19 @@ static ovstage_api_status_t attempt_fetch_map(void* closure, uint64_t timeout) {
 }
 
 static PyObject* stage_fetch_map(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { MAPPING, TIMEOUT, CLS, ARGUMENTS };
   Stage* self = (Stage*)object;
   fetch_call call = {.stage = self};
   uint64_t timeout;
   map_session* session;
-  if (!check_argument_count("_fetch_map", nargs, 3) || !guard_handle(args[0], "mapping", &call.handle) ||
-      !guard_timeout(args[1], &timeout) || !check_group_class(args[2]) || !stage_begin(self, "fetch_map_next") ||
-      !(session = session_join(self, call.handle))) {
+  if (!check_argument_count("_fetch_map", nargs, ARGUMENTS) || !guard_handle(args[MAPPING], "mapping", &call.handle) ||
+      !guard_timeout(args[TIMEOUT], &timeout) || !check_group_class(args[CLS]) ||
+      !stage_begin(self, "fetch_map_next") || !(session = session_join(self, call.handle))) {
     return NULL;
   }
   ovstage_api_status_t status;
   PyObject* answer = NULL;
-  if ((call.group = group_new(GROUP_MAP, (PyTypeObject*)args[2], self))) {
+  if ((call.group = group_new(GROUP_MAP, (PyTypeObject*)args[CLS], self))) {
     bool answered = wait_in_slices(attempt_fetch_map, &call, timeout, &status);
     answer = group_fetched(call.group, call.held, answered, status);
   }
@@ -112,23 +115,24 @@ static bool open_sync(PyObject* stream, PyObject* event, PyObject* commit, ovsta
 }
 
 static PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { MAPPING, GROUP, STREAM, EVENT, COMMIT, ARGUMENTS };
   Stage* self = (Stage*)object;
   uint64_t handle;
   ovstage_cuda_sync_t sync;
   ovstage_go_commit_t commit;
   ovstage_map_group_t raw;
-  if (!check_argument_count("_unmap_group", nargs, 5) || !guard_handle(args[0], "mapping", &handle) ||
-      !open_sync(args[2], args[3], args[4], &sync, &commit)) {
+  if (!check_argument_count("_unmap_group", nargs, ARGUMENTS) || !guard_handle(args[MAPPING], "mapping", &handle) ||
+      !open_sync(args[STREAM], args[EVENT], args[COMMIT], &sync, &commit)) {
     return NULL;
   }
-  Group* group = PyObject_TypeCheck(args[1], native.group) ? (Group*)args[1] : NULL;
+  Group* group = PyObject_TypeCheck(args[GROUP], native.group) ? (Group*)args[GROUP] : NULL;
   if (group && group->kind != GROUP_MAP) {
     PyErr_SetString(PyExc_TypeError, "group must be a MapGroup of this mapping, got a ReadGroup");
     return NULL;
   }
   if (group)
     raw = group->raw.map;
-  else if (!group_raw_of(args[1], &raw, sizeof raw))
+  else if (!group_raw_of(args[GROUP], &raw, sizeof raw))
     return NULL;
   if (!stage_begin(self, "unmap_group") || (group && !group_claim(group))) return NULL;
   ovstage_enqueue_result_t result;
@@ -138,17 +142,18 @@ static PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_s
     group_let_go(group);
   else if (group)
     group->claimed = false; /* what could not be committed is the caller's still */
-  return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_group", args[0]);
+  return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_group", args[MAPPING]);
 }
 
 static PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { MAPPING, STREAM, EVENT, COMMIT, ARGUMENTS };
   Stage* self = (Stage*)object;
   uint64_t handle;
   ovstage_cuda_sync_t sync;
   ovstage_go_commit_t commit;
-  if (!check_argument_count("_unmap", nargs, 4) || !guard_handle(args[0], "mapping", &handle) ||
-      !open_sync(args[1], args[2], args[3], &sync, &commit) || !stage_begin(self, "unmap_attribute") ||
-      !handle_claim(args[0])) {
+  if (!check_argument_count("_unmap", nargs, ARGUMENTS) || !guard_handle(args[MAPPING], "mapping", &handle) ||
+      !open_sync(args[STREAM], args[EVENT], args[COMMIT], &sync, &commit) || !stage_begin(self, "unmap_attribute") ||
+      !handle_claim(args[MAPPING])) {
     return NULL;
   }
   session_begin_end(self, handle);
@@ -156,8 +161,8 @@ static PyObject* stage_unmap(PyObject* object, PyObject* const* args, Py_ssize_t
   WITHOUT_GIL(result = native.go->unmap_attribute(self->instance, handle, sync, commit));
   /* a session whose ordinal was sealed meanwhile ends too, without a commit */
   session_finish_end(self, handle, result.status == OVSTAGE_OK || result.status == OVSTAGE_ERROR_WRITE_FLOOR_VIOLATION);
-  if (result.status != OVSTAGE_OK) handle_reopen(args[0]);
-  return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_attribute", args[0]);
+  if (result.status != OVSTAGE_OK) handle_reopen(args[MAPPING]);
+  return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_attribute", args[MAPPING]);
 }
 
 /* ---- Aborts ------------------------------------------------------------------------------------------------------ */

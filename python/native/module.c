@@ -34,11 +34,11 @@ static PyObject* trim_memory(PyObject* module, PyObject* unused) {
 static PyObject* initialize(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   (void)module;
   static signature sig = {"initialize", 1, 0, {"hierarchy_model"}, {0}};
-  PyObject* slots[1];
+  PyObject* given;
   uint64_t model = 0;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
-  bool chosen = slots[0] && slots[0] != Py_None;
-  if (chosen && !guard_uint64(slots[0], "hierarchy_model", &model)) return NULL;
+  if (!sort_arguments(&sig, args, nargs, kwnames, &given)) return NULL;
+  bool chosen = is_given(given);
+  if (chosen && !guard_uint64(given, "hierarchy_model", &model)) return NULL;
   ovstage_config_entry_t entry =
       ovstage_config_entry_uint64(OVSTAGE_CONFIG_RUNTIME_DEFAULT_HIERARCHY_COMPUTATION_MODEL, model);
   ovstage_config_t config = {chosen ? &entry : NULL, chosen};

@@ -202,10 +202,10 @@ static PyObject* raise_own(Operation* self, int64_t code) {
 PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"wait", 1, 0, {"timeout"}, {0}};
   Operation* self = (Operation*)object;
-  PyObject* slots[1];
+  PyObject* given;
   uint64_t timeout;
   self->asked = true;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_timeout(slots[0], &timeout)) return NULL;
+  if (!sort_arguments(&sig, args, nargs, kwnames, &given) || !guard_timeout(given, &timeout)) return NULL;
   drop_parked();
   if (!initialised(self)) return NULL;
   if (self->status != OVSTAGE_OK) {
@@ -292,13 +292,14 @@ static void warn_unasked(Operation* self) {
 /* ---- By number --------------------------------------------------------------------------------------------------- */
 
 static PyObject* stage_wait_op(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { OP_ID, TIMEOUT, SLOTS };
   static signature sig = {"wait_op", 2, 1, {"op_id", "timeout"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[2];
+  PyObject* slots[SLOTS];
   wait_call call = {0};
   uint64_t timeout;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "op_id", &call.op) ||
-      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "wait_op")) {
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[OP_ID], "op_id", &call.op) ||
+      !guard_timeout(slots[TIMEOUT], &timeout) || !stage_begin(self, "wait_op")) {
     return NULL;
   }
   call.instance = self->instance;
@@ -311,9 +312,9 @@ static PyObject* stage_wait_op(PyObject* object, PyObject* const* args, Py_ssize
 static PyObject* stage_release_op(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static signature sig = {"release_op", 1, 1, {"op_id"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[1];
+  PyObject* given;
   uint64_t op;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_uint64(slots[0], "op_id", &op) ||
+  if (!sort_arguments(&sig, args, nargs, kwnames, &given) || !guard_uint64(given, "op_id", &op) ||
       !stage_begin(self, "release_op")) {
     return NULL;
   }

@@ -152,30 +152,35 @@ static PyObject* own_list(Stage* self, uint64_t handle, ListOwner* owner, PyObje
   return NULL;
 }
 
+/* What the calls that make a list take. */
+enum { PATHS, CLS, ATTRIBUTES, MAKER_ARGUMENTS };
+
 /* What became of a list. An owner that has got no handle lets nothing go. */
 static PyObject* list_or_raise(Stage* self, path_dictionary_instance_t* dictionary, ovx_api_result_t result,
                                uint64_t handle, ListOwner* owner, PyObject* const* args) {
   bool accepted = result.status == OVX_API_SUCCESS;
   if (!accepted) Py_CLEAR(owner->references);
-  PyObject* made = accepted ? own_list(self, handle, owner, args[1], args[2])
+  PyObject* made = accepted ? own_list(self, handle, owner, args[CLS], args[ATTRIBUTES])
                             : raise_dictionary_error(dictionary, result.error, NULL);
   Py_DECREF((PyObject*)owner);
   return made;
 }
 
 static bool check_owner(const char* function, PyObject* const* args, Py_ssize_t nargs) {
-  if (!check_argument_count(function, nargs, 3)) return false;
-  if (PyType_Check(args[1]) && PyType_IsSubtype((PyTypeObject*)args[1], &PyLong_Type) && PyDict_Check(args[2]))
+  if (!check_argument_count(function, nargs, MAKER_ARGUMENTS)) return false;
+  if (PyType_Check(args[CLS]) && PyType_IsSubtype((PyTypeObject*)args[CLS], &PyLong_Type) &&
+      PyDict_Check(args[ATTRIBUTES]))
     return true;
   return PyErr_BadArgument();
 }
 
 static PyObject* stage_list_from_paths(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   words given;
-  if (!check_owner("_list_from_paths", args, nargs) || !words_open(&given, args[0], "primpaths", "", 64)) return NULL;
+  if (!check_owner("_list_from_paths", args, nargs) || !words_open(&given, args[PATHS], "primpaths", "", 64))
+    return NULL;
   PyObject* answer = NULL;
   path_dictionary_instance_t* dictionary = open_dictionary((Stage*)object, "create_path_list");
-  ListOwner* owner = dictionary ? owner_new(args[2]) : NULL;
+  ListOwner* owner = dictionary ? owner_new(args[ATTRIBUTES]) : NULL;
   if (owner) {
     uint64_t handle = 0;
     ovx_api_result_t result;
@@ -188,10 +193,10 @@ static PyObject* stage_list_from_paths(PyObject* object, PyObject* const* args, 
 
 static PyObject* stage_list_from_strings(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   texts given;
-  if (!check_owner("_list_from_strings", args, nargs) || !texts_open(&given, args[0], "paths")) return NULL;
+  if (!check_owner("_list_from_strings", args, nargs) || !texts_open(&given, args[PATHS], "paths")) return NULL;
   PyObject* answer = NULL;
   path_dictionary_instance_t* dictionary = open_dictionary((Stage*)object, "create_path_list_from_strings");
-  ListOwner* owner = dictionary ? owner_new(args[2]) : NULL;
+  ListOwner* owner = dictionary ? owner_new(args[ATTRIBUTES]) : NULL;
   if (owner) {
     uint64_t handle = 0;
     ovx_api_result_t result;
@@ -206,11 +211,11 @@ static PyObject* stage_list_from_strings(PyObject* object, PyObject* const* args
  * such a list is refused in the dictionary's own words. */
 static PyObject* stage_list_of_known(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   texts given;
-  if (!check_owner("_list_of_known", args, nargs) || !texts_open(&given, args[0], "paths")) return NULL;
+  if (!check_owner("_list_of_known", args, nargs) || !texts_open(&given, args[PATHS], "paths")) return NULL;
   PyObject* answer = NULL;
   ovstage_instance_t* instance = ((Stage*)object)->instance;
   path_dictionary_instance_t* dictionary = open_dictionary((Stage*)object, "create_path_list_from_strings");
-  ListOwner* owner = dictionary ? owner_new(args[2]) : NULL;
+  ListOwner* owner = dictionary ? owner_new(args[ATTRIBUTES]) : NULL;
   if (owner) {
     uint64_t handle = 0;
     size_t unknown = 0;
@@ -230,21 +235,17 @@ static PyObject* stage_list_of_known(PyObject* object, PyObject* const* args, Py
 
 /* ---- Keeping ----------------------------------------------------------------------------------------------------- */
 
-static bool check_tokens(const char* function, PyObject* const* args, Py_ssize_t nargs) {
-  if (!check_argument_count(function, nargs, 2)) return false;
-  if (PyList_Check(args[1])) return true;
-  return PyErr_BadArgument();
-}
-
 static PyObject* stage_list_add(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { PATH_LIST, TOKENS, ARGUMENTS };
   uint64_t handle;
   path_dictionary_instance_t* dictionary;
-  if (!check_tokens("_list_add", args, nargs) || !guard_path_list(args[0], &handle) ||
+  if (!check_argument_count("_list_add", nargs, ARGUMENTS) ||
+      (!PyList_Check(args[TOKENS]) && PyErr_BadArgument() == 0) || !guard_path_list(args[PATH_LIST], &handle) ||
       !(dictionary = open_dictionary((Stage*)object, "add_path_list_reference"))) {
     return NULL;
   }
   PyObject* added = change_reference(dictionary, handle, path_dictionary_add_path_list_reference);
-  if (added && PyList_Append(args[1], Py_None) == 0) return added;
+  if (added && PyList_Append(args[TOKENS], Py_None) == 0) return added;
   Py_XDECREF(added);
   return NULL;
 }
@@ -259,13 +260,14 @@ static PyObject* stage_list_release(PyObject* object, PyObject* path_list) {
 }
 
 static PyObject* stage_list_give_back(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { PATH_LIST, REFERENCES, TOKENS, ARGUMENTS };
   uint64_t handle;
   path_dictionary_instance_t* dictionary;
-  if (!check_argument_count("_list_give_back", nargs, 3) || !guard_path_list(args[0], &handle) ||
+  if (!check_argument_count("_list_give_back", nargs, ARGUMENTS) || !guard_path_list(args[PATH_LIST], &handle) ||
       !(dictionary = open_dictionary((Stage*)object, "destroy_path_list"))) {
     return NULL;
   }
-  int given = give_back((Stage*)object, dictionary, handle, args[1], args[2]);
+  int given = give_back((Stage*)object, dictionary, handle, args[REFERENCES], args[TOKENS]);
   return given < 0 ? NULL : PyBool_FromLong(given);
 }
 

@@ -39,7 +39,10 @@ static PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
 }
 
 static PyObject* stage_name_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
-  return check_argument_count("_name_query", nargs, 2) ? query_path_list((Stage*)object, args[0], args[1]) : NULL;
+  enum { PATH_LIST, OWNER, ARGUMENTS };
+  return check_argument_count("_name_query", nargs, ARGUMENTS)
+             ? query_path_list((Stage*)object, args[PATH_LIST], args[OWNER])
+             : NULL;
 }
 
 /* ---- Filters ----------------------------------------------------------------------------------------------------- */
@@ -113,13 +116,15 @@ static bool filter_open(level** levels, ovstage_go_condition_t* out, PyObject* p
 }
 
 static PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { FILTER, ATTRIBUTES, ARGUMENTS };
   Stage* self = (Stage*)object;
   level* levels = NULL;
   ovstage_go_condition_t filter = {.match = OVSTAGE_GO_MATCH_ALL};
   words tokens = {0};
   PyObject *made = NULL, *answer = NULL;
-  if (check_argument_count("_query", nargs, 2) && (args[0] == Py_None || filter_open(&levels, &filter, args[0])) &&
-      (args[1] == Py_None || tokens_open(&tokens, self, args[1], "attrs", "query", NULL)) &&
+  if (check_argument_count("_query", nargs, ARGUMENTS) &&
+      (args[FILTER] == Py_None || filter_open(&levels, &filter, args[FILTER])) &&
+      (args[ATTRIBUTES] == Py_None || tokens_open(&tokens, self, args[ATTRIBUTES], "attrs", "query", NULL)) &&
       (made = handle_reserve(&query_class)) && stage_begin(self, "query")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
@@ -146,13 +151,14 @@ static PyObject* raise_misfit(ovstage_api_status_t status) {
 }
 
 static PyObject* stage_query_where(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { QUERY, MASK, COUNT, ARGUMENTS };
   Stage* self = (Stage*)object;
   words mask = {0};
   uint64_t query, part = 0;
   uint32_t count;
   PyObject *made = NULL, *answer = NULL;
-  if (check_argument_count("_query_where", nargs, 3) && guard_handle(args[0], "query", &query) &&
-      counted_mask_open(&mask, args[1], args[2], &count) && (made = handle_reserve(&part_class)) &&
+  if (check_argument_count("_query_where", nargs, ARGUMENTS) && guard_handle(args[QUERY], "query", &query) &&
+      counted_mask_open(&mask, args[MASK], args[COUNT], &count) && (made = handle_reserve(&part_class)) &&
       stage_begin(self, "where")) {
     ovstage_api_status_t status;
     WITHOUT_GIL(status = native.go->query_where(self->instance, query, mask.data, count, &part));
@@ -186,13 +192,14 @@ static ovstage_api_status_t attempt_query(void* closure, uint64_t timeout) {
 }
 
 static PyObject* stage_query_result(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { QUERY, TIMEOUT, SLOTS };
   static signature sig = {"_query_result", 2, 1, {"query", "timeout"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[2];
+  PyObject* slots[SLOTS];
   query_call call = {0};
   uint64_t timeout;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "query", &call.handle) ||
-      !guard_timeout(slots[1], &timeout) || !stage_begin(self, "fetch_query_result")) {
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[QUERY], "query", &call.handle) ||
+      !guard_timeout(slots[TIMEOUT], &timeout) || !stage_begin(self, "fetch_query_result")) {
     return NULL;
   }
   call.instance = self->instance;

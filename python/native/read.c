@@ -31,22 +31,23 @@ static bool guard_range(PyObject* value, ovstage_ordinal_range_t* out) {
 }
 
 static PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { QUERY, ATTRS, ORDINAL_RANGE, SLOTS };
   static signature sig = {"read_attributes", 3, 3, {"query", "attrs", "ordinal_range"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[3];
+  PyObject* slots[SLOTS];
   uint64_t query;
   words tokens;
   ovstage_ordinal_range_t range;
   PyObject* trials = PyList_New(0);
-  if (!trials || !sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[2], &range) ||
-      !tokens_open(&tokens, self, slots[1], "attrs", "read_attributes", trials)) {
+  if (!trials || !sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[ORDINAL_RANGE], &range) ||
+      !tokens_open(&tokens, self, slots[ATTRS], "attrs", "read_attributes", trials)) {
     Py_XDECREF(trials);
     return NULL;
   }
   PyObject *made = NULL, *answer = NULL;
   if (!tokens.count) {
     PyErr_SetString(PyExc_ValueError, "attrs must not be empty: give the attributes to read, by name or token");
-  } else if (guard_handle(slots[0], "query", &query) && (made = handle_reserve(&read_class)) &&
+  } else if (guard_handle(slots[QUERY], "query", &query) && (made = handle_reserve(&read_class)) &&
              stage_begin(self, "read_attributes")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
@@ -113,14 +114,15 @@ static ovstage_api_status_t attempt_fetch_read(void* closure, uint64_t timeout) 
 }
 
 static PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { READ, TIMEOUT, SLOTS };
   static signature sig = {"fetch_read_next", 2, 1, {"read", "timeout"}, {0}};
   static PyObject* class;
   Stage* self = (Stage*)object;
-  PyObject* slots[2];
+  PyObject* slots[SLOTS];
   fetch_call call = {.stage = self};
   uint64_t timeout;
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[0], "read", &call.handle) ||
-      !guard_timeout(slots[1], &timeout) || !package_attribute(&class, "ovstage.groups", "ReadGroup") ||
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_handle(slots[READ], "read", &call.handle) ||
+      !guard_timeout(slots[TIMEOUT], &timeout) || !package_attribute(&class, "ovstage.groups", "ReadGroup") ||
       !stage_begin(self, "fetch_read_next") || !(call.group = group_new(GROUP_READ, (PyTypeObject*)class, self))) {
     return NULL;
   }

@@ -6,16 +6,17 @@
 /* ---- Clones ------------------------------------------------------------------------------------------------------ */
 
 static PyObject* stage_clone(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { SOURCE, TARGETS, ORDINAL, ARGUMENTS };
   Stage* self = (Stage*)object;
   ovx_string_t source;
   uint64_t ordinal;
   texts targets;
-  if (!check_argument_count("_clone", nargs, 3) || !guard_string(args[0], "source_path", &source) ||
-      !texts_open(&targets, args[1], "target_paths")) {
+  if (!check_argument_count("_clone", nargs, ARGUMENTS) || !guard_string(args[SOURCE], "source_path", &source) ||
+      !texts_open(&targets, args[TARGETS], "target_paths")) {
     return NULL;
   }
   PyObject* answer = NULL;
-  if (guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "clone")) {
+  if (guard_uint64(args[ORDINAL], "ordinal", &ordinal) && stage_begin(self, "clone")) {
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = ovstage_clone(self->instance, source, targets.data, targets.count, ordinal));
     answer = operation_named(operation_settled(operation_new(self, result, NULL)), "clone", NULL, &ordinal);
@@ -33,12 +34,13 @@ static bool drop_hierarchy(Stage* stage, uint64_t number) {
 handle_class hierarchy_class = {.name = "Hierarchy", .drop = drop_hierarchy};
 
 static PyObject* stage_get_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { PATH_LIST, ORDINAL, RELATION, ARGUMENTS };
   Stage* self = (Stage*)object;
   uint64_t list, ordinal, handle = 0;
   int32_t relation;
-  if (!check_argument_count("_get_hierarchy", nargs, 3) || !guard_path_list(args[0], &list) ||
-      !guard_uint64(args[1], "ordinal", &ordinal) ||
-      !guard_open_member(args[2], "relation", "HierarchyRelation", &relation)) {
+  if (!check_argument_count("_get_hierarchy", nargs, ARGUMENTS) || !guard_path_list(args[PATH_LIST], &list) ||
+      !guard_uint64(args[ORDINAL], "ordinal", &ordinal) ||
+      !guard_open_member(args[RELATION], "relation", "HierarchyRelation", &relation)) {
     return NULL;
   }
   PyObject* made = handle_reserve(&hierarchy_class);
@@ -111,12 +113,14 @@ static PyObject* stage_hierarchy_models(PyObject* object, PyObject* unused) {
 }
 
 static PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { INPUT_ORDINAL, OUTPUT_ORDINAL, MODEL, ARGUMENTS };
   Stage* self = (Stage*)object;
   uint64_t from, to;
   int32_t model;
-  if (!check_argument_count("_compute_hierarchy", nargs, 3) || !guard_uint64(args[0], "input_ordinal", &from) ||
-      !guard_uint64(args[1], "output_ordinal", &to) ||
-      !guard_open_member(args[2], "model", "HierarchyComputationModel", &model) ||
+  if (!check_argument_count("_compute_hierarchy", nargs, ARGUMENTS) ||
+      !guard_uint64(args[INPUT_ORDINAL], "input_ordinal", &from) ||
+      !guard_uint64(args[OUTPUT_ORDINAL], "output_ordinal", &to) ||
+      !guard_open_member(args[MODEL], "model", "HierarchyComputationModel", &model) ||
       !stage_begin(self, "compute_hierarchy")) {
     return NULL;
   }

@@ -84,17 +84,20 @@ bool tell_unasked(Stage* stage, const char* call, PyObject* attribute, const uin
 }
 
 static PyObject* stage_tell_unasked(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { CALL, ORDINAL, CODE, REASON, ARGUMENTS };
   Stage* self = (Stage*)object;
   uint64_t ordinal;
   int64_t code;
   ovx_string_t reason;
-  if (!check_argument_count("_tell_unasked", nargs, 4) || !guard_string(args[3], "reason", &reason)) return NULL;
-  const char* call = PyUnicode_AsUTF8AndSize(args[0], NULL);
-  if (!call || !guard_int64(args[2], "code", &code) ||
-      (args[1] != Py_None && !guard_uint64(args[1], "ordinal", &ordinal))) {
+  if (!check_argument_count("_tell_unasked", nargs, ARGUMENTS) || !guard_string(args[REASON], "reason", &reason))
+    return NULL;
+  const char* call = PyUnicode_AsUTF8AndSize(args[CALL], NULL);
+  if (!call || !guard_int64(args[CODE], "code", &code) ||
+      (args[ORDINAL] != Py_None && !guard_uint64(args[ORDINAL], "ordinal", &ordinal))) {
     return NULL;
   }
-  bool told = tell_unasked(self, call, NULL, args[1] == Py_None ? NULL : &ordinal, code, "failed", args[3], 2);
+  bool told =
+      tell_unasked(self, call, NULL, args[ORDINAL] == Py_None ? NULL : &ordinal, code, "failed", args[REASON], 2);
   return told ? Py_NewRef(Py_None) : NULL;
 }
 

@@ -70,9 +70,20 @@ static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, 
   Stage* self = (Stage*)object;
   PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
-  write_arguments entry = {slots[ATTRIBUTE], slots[TENSORS],  slots[IS_ARRAY], slots[INDEX_MAP],
-                           slots[MASK],      slots[COUNT],    slots[EVENT],    slots[STREAM],
-                           slots[SEMANTIC],  slots[TRANSFER], slots[LANES],    slots[TYPE_NAME]};
+  write_arguments entry = {
+      .attribute = slots[ATTRIBUTE],
+      .tensors = slots[TENSORS],
+      .is_array = slots[IS_ARRAY],
+      .index_map = slots[INDEX_MAP],
+      .mask = slots[MASK],
+      .count = slots[COUNT],
+      .cuda_event = slots[EVENT],
+      .cuda_stream = slots[STREAM],
+      .semantic = slots[SEMANTIC],
+      .transfer = slots[TRANSFER],
+      .lanes = slots[LANES],
+      .type_name = slots[TYPE_NAME],
+  };
   batch* inputs = calloc(1, sizeof *inputs + sizeof(payload));
   if (!inputs) return PyErr_NoMemory();
   inputs->count = 1;
@@ -97,16 +108,29 @@ static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, 
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */
 
-enum { FIELDS = 12 };
+/* The fields of a WriteDesc. */
+#define FIELD(name) {#name, offsetof(write_arguments, name)}
+static const struct {
+  const char* name;
+  size_t offset;
+} fields[] = {
+    FIELD(attribute),  FIELD(tensors),     FIELD(is_array), FIELD(index_map), FIELD(mask),  FIELD(count),
+    FIELD(cuda_event), FIELD(cuda_stream), FIELD(semantic), FIELD(transfer),  FIELD(lanes), FIELD(type_name),
+};
+#undef FIELD
 
-/* The fields of a WriteDesc, as new references. False: an exception; what was taken is to be dropped all the same. */
-static bool read_description(PyObject* description, PyObject* fields[FIELDS]) {
-  static const char* const names[FIELDS] = {"attribute",  "tensors",     "is_array", "index_map", "mask",  "count",
-                                            "cuda_event", "cuda_stream", "semantic", "transfer",  "lanes", "type_name"};
-  for (int i = 0; i < FIELDS; i++) {
-    if (!(fields[i] = PyObject_GetAttrString(description, names[i]))) return false;
+static PyObject** field_of(write_arguments* self, size_t i) { return (PyObject**)((char*)self + fields[i].offset); }
+
+/* Takes new references. False: an exception; what was taken is to be dropped all the same. */
+static bool read_description(PyObject* description, write_arguments* out) {
+  for (size_t i = 0; i < COUNT_OF(fields); i++) {
+    if (!(*field_of(out, i) = PyObject_GetAttrString(description, fields[i].name))) return false;
   }
   return true;
+}
+
+static void drop_description(write_arguments* self) {
+  for (size_t i = 0; i < COUNT_OF(fields); i++) Py_XDECREF(*field_of(self, i));
 }
 
 /* Say of an exception about one entry which entry it was, if it is of a kind that is raised for wrong arguments. */
@@ -138,15 +162,13 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
     Py_XDECREF(text);
     return false;
   }
-  PyObject* fields[FIELDS] = {0};
-  bool good = read_description(description, fields);
+  write_arguments entry = {0};
+  bool good = read_description(description, &entry);
   if (good) {
-    write_arguments entry = {fields[0], fields[1], fields[2], fields[3], fields[4],  fields[5],
-                             fields[6], fields[7], fields[8], fields[9], fields[10], fields[11]};
     good = payload_open(self, &entry);
-    if (!good) name_entry(fields[0], position);
+    if (!good) name_entry(entry.attribute, position);
   }
-  for (int i = 0; i < FIELDS; i++) Py_XDECREF(fields[i]);
+  drop_description(&entry);
   return good;
 }
 
@@ -167,11 +189,12 @@ static bool any_type(const batch* inputs) {
 }
 
 static PyObject* stage_write_attributes(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  enum { QUERY, WRITES, ORDINAL, PRIM_MODE, SLOTS };
   static signature sig = {"write_attributes", 3, 3, {"query", "writes", "ordinal", "prim_mode"}, {0}};
   Stage* self = (Stage*)object;
-  PyObject* slots[4];
+  PyObject* slots[SLOTS];
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
-  PyObject* writes = guard_sequence(slots[1], "writes", "a sequence of WriteDesc");
+  PyObject* writes = guard_sequence(slots[WRITES], "writes", "a sequence of WriteDesc");
   if (!writes) return NULL;
   size_t count = (size_t)PyTuple_Size(writes);
   batch* inputs = calloc(1, sizeof *inputs + count * sizeof(payload));
@@ -188,8 +211,8 @@ static PyObject* stage_write_attributes(PyObject* object, PyObject* const* args,
   Py_DECREF(writes);
   uint64_t query, ordinal;
   ovstage_prim_mode_t mode;
-  good = good && guard_handle(slots[0], "query", &query) && guard_uint64(slots[2], "ordinal", &ordinal) &&
-         guard_prim_mode(slots[3], &mode) && stage_begin(self, "write_attributes") &&
+  good = good && guard_handle(slots[QUERY], "query", &query) && guard_uint64(slots[ORDINAL], "ordinal", &ordinal) &&
+         guard_prim_mode(slots[PRIM_MODE], &mode) && stage_begin(self, "write_attributes") &&
          check_query(self, query, inputs->payloads, count);
   if (!good) {
     free(entries);
@@ -210,12 +233,15 @@ static PyObject* stage_write_attributes(PyObject* object, PyObject* const* args,
 /* ---- Deletes ----------------------------------------------------------------------------------------------------- */
 
 static PyObject* stage_delete(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { QUERY, ATTRIBUTES, ORDINAL, ARGUMENTS };
   Stage* self = (Stage*)object;
   uint64_t query, ordinal;
   attribute_names names;
-  if (!check_argument_count("_delete", nargs, 3) || !attribute_names_open(&names, args[1], "attributes")) return NULL;
+  if (!check_argument_count("_delete", nargs, ARGUMENTS) ||
+      !attribute_names_open(&names, args[ATTRIBUTES], "attributes"))
+    return NULL;
   PyObject* answer = NULL;
-  if (guard_handle(args[0], "query", &query) && guard_uint64(args[2], "ordinal", &ordinal) &&
+  if (guard_handle(args[QUERY], "query", &query) && guard_uint64(args[ORDINAL], "ordinal", &ordinal) &&
       stage_begin(self, "delete_attributes")) {
     ovstage_enqueue_result_t result;
     WITHOUT_GIL(result = ovstage_delete_attributes(self->instance, query, names.count ? names.data : NULL, names.count,
@@ -327,16 +353,17 @@ static bool check_batches(Stage* self, const publication* all) {
 }
 
 static PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { DELETES, BATCHES, ORDINAL, ARGUMENTS };
   Stage* self = (Stage*)object;
-  if (!check_argument_count("_publish", nargs, 3)) return NULL;
-  PyObject* deletes = guard_sequence(args[0], "deletes", "a list of pairs");
-  PyObject* batches = deletes ? guard_sequence(args[1], "batches", "a list of pairs") : NULL;
+  if (!check_argument_count("_publish", nargs, ARGUMENTS)) return NULL;
+  PyObject* deletes = guard_sequence(args[DELETES], "deletes", "a list of pairs");
+  PyObject* batches = deletes ? guard_sequence(args[BATCHES], "batches", "a list of pairs") : NULL;
   publication all = {0};
   uint64_t ordinal;
   size_t total = 0;
   PyObject* operation = NULL;
   if (batches && open_deletes(&all, deletes) && open_batches(&all, batches, &total) && open_writes(&all, total) &&
-      guard_uint64(args[2], "ordinal", &ordinal) && stage_begin(self, "publish") && check_batches(self, &all)) {
+      guard_uint64(args[ORDINAL], "ordinal", &ordinal) && stage_begin(self, "publish") && check_batches(self, &all)) {
     ovstage_enqueue_result_t answer;
     WITHOUT_GIL(answer = native.go->publish_typed(self->instance, all.deletes, all.delete_count, all.batches,
                                                   all.batch_count, all.types, ordinal));
