@@ -391,6 +391,8 @@ lint() {
   check 'ruff check' "$venv_python" -m ruff check -q
   check 'ruff format' "$venv_python" -m ruff format -q --check
   check 'mypy --strict' "$venv_python" -m mypy python/ovstage hatch_build.py tests/lint
+  check 'stubtest: the stub says what the extension is' "$venv_python" -m mypy.stubtest ovstage._native \
+    --mypy-config-file pyproject.toml --allowlist tests/lint/stubtest.txt
   check clang-format lint_clang_format
   check 'C warnings' lint_c
   check shellcheck lint_shell
