@@ -35,63 +35,6 @@ func (c *changes) add(ordinal uint64, rows Rows, live int) {
 	}
 }
 
-// weight is what a change costs to keep: an interval costs next to nothing.
-func (c change) weight() int {
-	if _, interval := c.rows.Interval(); interval {
-		return 1
-	}
-	return c.rows.Len()
-}
-
-// fold forgets the n oldest changes but for the latest of each row. Of changes to the same rows, the common case, only the
-// last one counts.
-func (c *changes) fold(n int) {
-	last := make(map[Rows]int, n)
-	for i, ch := range c.log[:n] {
-		last[ch.rows] = i
-	}
-	for i, ch := range c.log[:n] {
-		switch {
-		case last[ch.rows] != i:
-		case ch.rows.covers(max(c.uniform, len(c.latest))):
-			c.since, c.uniform, c.latest = ch.ordinal, ch.rows.End(), nil
-		default:
-			c.spread(ch.rows.End())
-			ch.rows.each(func(row int) { c.latest[row] = ch.ordinal })
-		}
-		c.frontier = ch.ordinal
-		c.listed -= ch.weight()
-	}
-	for _, ch := range c.log[:n] {
-		ch.rows.Release()
-	}
-	c.log = slices.Delete(c.log, 0, n)
-}
-
-// forget drops what is known of rows that are given up.
-func (c *changes) forget(rows []uint32) {
-	if len(rows) == 0 || c.uniform == 0 && c.latest == nil {
-		return
-	}
-	c.spread(int(slices.Max(rows)) + 1)
-	for _, row := range rows {
-		c.latest[row] = 0
-	}
-}
-
-// spread tells the rows' latest changes apart and makes room for rows.
-func (c *changes) spread(rows int) {
-	if c.latest == nil {
-		c.latest = make([]uint64, max(rows, c.uniform))
-		for row := range c.uniform {
-			c.latest[row] = c.since
-		}
-	}
-	for len(c.latest) < rows {
-		c.latest = append(c.latest, 0)
-	}
-}
-
 // between adds to set the rows that changed in [start, end], as far as is known, and returns the highest ordinal of such a
 // change.
 func (c *changes) between(start, end uint64, set bitset.Set) (last uint64) {
@@ -132,6 +75,35 @@ func (c *changes) names(set bitset.Set) {
 	c.between(c.frontier, latest, set)
 }
 
+// last is the highest ordinal of a change to one of rows, 0 when none is known.
+func (c *changes) last(rows bitset.Set) (ordinal uint64) {
+	for i := len(c.log) - 1; i >= 0; i-- {
+		if c.log[i].rows.Any(rows) {
+			return c.log[i].ordinal
+		}
+	}
+	if c.latest == nil && rows.AnyIn(0, c.uniform) {
+		return c.since
+	}
+	for row, at := range c.latest {
+		if rows.Has(row) {
+			ordinal = max(ordinal, at)
+		}
+	}
+	return ordinal
+}
+
+// forget drops what is known of rows that are given up.
+func (c *changes) forget(rows []uint32) {
+	if len(rows) == 0 || c.uniform == 0 && c.latest == nil {
+		return
+	}
+	c.spread(int(slices.Max(rows)) + 1)
+	for _, row := range rows {
+		c.latest[row] = 0
+	}
+}
+
 func (c *changes) close() {
 	for _, ch := range c.log {
 		ch.rows.Release()
@@ -139,33 +111,48 @@ func (c *changes) close() {
 	*c = changes{}
 }
 
-// Changed returns the rows that sealed writes and deletes changed in [start, end], those that were changed again after
-// end, and the highest ordinal of a change in the range.
-func (c *Column) Changed(start, end uint64) (in, after bitset.Set, last uint64) {
-	in = bitset.New(len(c.paths))
-	last = c.changes.between(start, end, in)
-	if end < c.sealed.ordinal {
-		after = bitset.New(len(c.paths))
-		c.changes.between(end+1, latest, after)
+// weight is what a change costs to keep: an interval costs next to nothing.
+func (c change) weight() int {
+	if _, interval := c.rows.Interval(); interval {
+		return 1
 	}
-	return in, after, last
+	return c.rows.Len()
 }
 
-const latest = ^uint64(0)
-
-// Frontier is the ordinal from which Changed is exact.
-func (c *Column) Frontier() uint64 { return c.changes.frontier }
-
-// UnsealedIn returns the rows that unsealed writes and deletes in [start, end] name, and the lowest ordinal of one.
-func (c *Column) UnsealedIn(start, end uint64) (rows bitset.Set, first uint64) {
-	for _, r := range c.upTo(end) {
-		if r.ordinal < start {
-			continue
-		}
-		if rows == nil {
-			rows, first = bitset.New(len(c.paths)), r.ordinal
-		}
-		r.rows.mark(rows)
+// fold forgets the n oldest changes but for the latest of each row. Of changes to the same rows, the common case, only the
+// last one counts.
+func (c *changes) fold(n int) {
+	last := make(map[Rows]int, n)
+	for i, ch := range c.log[:n] {
+		last[ch.rows] = i
 	}
-	return rows, first
+	for i, ch := range c.log[:n] {
+		switch {
+		case last[ch.rows] != i:
+		case ch.rows.covers(max(c.uniform, len(c.latest))):
+			c.since, c.uniform, c.latest = ch.ordinal, ch.rows.End(), nil
+		default:
+			c.spread(ch.rows.End())
+			ch.rows.each(func(row int) { c.latest[row] = ch.ordinal })
+		}
+		c.frontier = ch.ordinal
+		c.listed -= ch.weight()
+	}
+	for _, ch := range c.log[:n] {
+		ch.rows.Release()
+	}
+	c.log = slices.Delete(c.log, 0, n)
+}
+
+// spread tells the rows' latest changes apart and makes room for rows.
+func (c *changes) spread(rows int) {
+	if c.latest == nil {
+		c.latest = make([]uint64, max(rows, c.uniform))
+		for row := range c.uniform {
+			c.latest[row] = c.since
+		}
+	}
+	for len(c.latest) < rows {
+		c.latest = append(c.latest, 0)
+	}
 }

@@ -10,7 +10,7 @@ import (
 // Of many records of one ordinal only the last state of each row can be seen: by readers once the ordinal is sealed, before
 // by maps, clones and passes that start from it. So when they weigh more than a few times the column, they become two: the
 // values, and the deletes. Other ordinals keep theirs. The rows that condensing copies are paid for by the writes since
-// it was last done, about once more each.
+// the last time, about once more each.
 
 // heavy reports whether the records of an ordinal up to one of them are worth condensing.
 func (c *Column) heavy(last record) bool {

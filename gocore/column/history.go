@@ -9,62 +9,8 @@ func (c *Column) KeepHistory(n uint64, floor uint64) {
 	c.Prune(floor)
 }
 
-// oldest is the lowest ordinal whose state is kept.
-func (c *Column) oldest(floor uint64) uint64 {
-	if c.keep == 0 {
-		return floor
-	}
-	return floor - min(floor, c.keep-1)
-}
-
-// Prune drops the states that the floor has left behind.
-func (c *Column) Prune(floor uint64) {
-	n := 0
-	for n < len(c.history) && c.following(n) <= c.oldest(floor) {
-		n++
-	}
-	c.forgetHistory(n)
-}
-
-// following is the ordinal from which the state after history[i] holds.
-func (c *Column) following(i int) uint64 {
-	if i+1 < len(c.history) {
-		return c.history[i+1].ordinal
-	}
-	return c.sealed.ordinal
-}
-
-func (c *Column) forgetHistory(n int) {
-	for i := range c.history[:n] {
-		c.history[i].release()
-	}
-	c.history = slices.Delete(c.history, 0, n)
-}
-
-// remember keeps the sealed state that is about to be replaced.
-func (c *Column) remember() {
-	if c.keep < 2 {
-		return
-	}
-	s := c.sealed
-	s.block, s.arena.Block = s.block.Retain(), s.arena.Block.Retain()
-	s.live, s.gone = slices.Clone(s.live), slices.Clone(s.gone)
-	c.history = append(c.history, s)
-}
-
-// Amend folds records whose ordinals are sealed already, as derived values have them: the new state takes the place of the
-// one at the same ordinal, which only readers who hold it still have. On failure (memory) the records wait for the next
-// Seal.
-func (c *Column) Amend(floor uint64) error {
-	if err := c.Seal(floor); err != nil {
-		return err
-	}
-	if last := len(c.history) - 1; last >= 0 && c.history[last].ordinal == c.sealed.ordinal {
-		c.history[last].release()
-		c.history = c.history[:last]
-	}
-	return nil
-}
+// KeepsHistory reports whether earlier sealed states are kept.
+func (c *Column) KeepsHistory() bool { return len(c.history) > 0 }
 
 // At returns the state as of an ordinal, or the oldest that is kept.
 func (c *Column) At(ordinal uint64) Snapshot {
@@ -81,4 +27,47 @@ func (c *Column) At(ordinal uint64) Snapshot {
 // Kept reports whether the state as of an ordinal is readable, given the floor.
 func (c *Column) Kept(ordinal, floor uint64) bool {
 	return ordinal >= c.sealed.ordinal || c.keep > 0 && ordinal >= c.oldest(floor) && len(c.history) > 0 && c.history[0].ordinal <= ordinal
+}
+
+// Prune drops the states that the floor has left behind.
+func (c *Column) Prune(floor uint64) {
+	n := 0
+	for n < len(c.history) && c.following(n) <= c.oldest(floor) {
+		n++
+	}
+	c.forgetHistory(n)
+}
+
+// oldest is the lowest ordinal whose state is kept.
+func (c *Column) oldest(floor uint64) uint64 {
+	if c.keep == 0 {
+		return floor
+	}
+	return floor - min(floor, c.keep-1)
+}
+
+// following is the ordinal from which the state after history[i] holds.
+func (c *Column) following(i int) uint64 {
+	if i+1 < len(c.history) {
+		return c.history[i+1].ordinal
+	}
+	return c.sealed.ordinal
+}
+
+// remember keeps the sealed state that is about to be replaced.
+func (c *Column) remember() {
+	if c.keep < 2 {
+		return
+	}
+	s := c.sealed
+	s.block, s.arena.Block = s.block.Retain(), s.arena.Block.Retain()
+	s.live, s.gone = slices.Clone(s.live), slices.Clone(s.gone)
+	c.history = append(c.history, s)
+}
+
+func (c *Column) forgetHistory(n int) {
+	for i := range c.history[:n] {
+		c.history[i].release()
+	}
+	c.history = slices.Delete(c.history, 0, n)
 }

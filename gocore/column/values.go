@@ -1,7 +1,6 @@
 package column
 
 import (
-	"cmp"
 	"slices"
 
 	"ovstage/gocore/memory"
@@ -59,6 +58,40 @@ func (c *Column) Draft(rows Rows, ordinal uint64) (memory.Block, error) {
 	return block, nil
 }
 
+// Values returns the values of rows, in their order, as of an ordinal: the newest at or below it, sealed or not. A row
+// without one has nil. They are valid until the column changes.
+func (c *Column) Values(rows Rows, ordinal uint64) [][]byte {
+	values := make([][]byte, rows.Len())
+	if c.sealed.block.Valid() {
+		spans := Spans(c.sealed.block, c.sealed.extent)
+		rows.Each(func(i, row int) {
+			if c.Sealed().Live(row) {
+				values[i] = spans[row].of(c.sealed.arena)
+			}
+		})
+	}
+	put := func(i int, r record, k int) {
+		values[i] = nil
+		if !r.tombstone() {
+			values[i] = Spans(r.block, r.rows.Len())[k].of(r.arena)
+		}
+	}
+	records := c.upTo(ordinal)
+	start, interval := rows.Interval()
+	p := places(nil)
+	if !interval {
+		p = newPlaces(rows, records)
+	}
+	for _, r := range records {
+		if interval {
+			r.rows.eachIn(start, rows.End(), func(k, row int) { put(row-start, r, k) })
+		} else {
+			p.each(r.rows, func(at place, k int) { put(int(at.position), r, k) })
+		}
+	}
+	return values
+}
+
 // pick writes the sealed values of scattered rows, zeros where there are none.
 func (c *Column) pick(dst []byte, rows Rows) {
 	sealed := c.Sealed()
@@ -73,66 +106,6 @@ func (c *Column) pick(dst []byte, rows Rows) {
 			copy(cell, sealed.block.Bytes()[int(row)*c.width:])
 		} else {
 			clear(cell)
-		}
-	}
-}
-
-// places finds the positions at which scattered rows are listed.
-type places []place
-
-type place struct{ row, position uint32 }
-
-// newPlaces sorts rows for a search; without records there will be none.
-func newPlaces(rows Rows, records []record) places {
-	if len(records) == 0 {
-		return nil
-	}
-	p := make(places, rows.Len())
-	for i, row := range rows.List() {
-		p[i] = place{row, uint32(i)}
-	}
-	slices.SortFunc(p, func(a, b place) int { return cmp.Compare(a.row, b.row) })
-	return p
-}
-
-// from returns the places of rows from row on.
-func (p places) from(row int) places {
-	i, _ := slices.BinarySearchFunc(p, uint32(row), func(a place, row uint32) int { return cmp.Compare(a.row, row) })
-	return p[i:]
-}
-
-// overlay writes what records hold of the rows over dst.
-func (p places) overlay(dst []byte, records []record, width int) {
-	put := func(at place, r record, i int) {
-		cell := dst[int(at.position)*width : (int(at.position)+1)*width]
-		if r.tombstone() {
-			clear(cell)
-		} else {
-			copy(cell, r.block.Bytes()[i*width:(i+1)*width])
-		}
-	}
-	for _, r := range records {
-		p.each(r.rows, func(at place, i int) { put(at, r, i) })
-	}
-}
-
-// each calls f for every place of a row that is listed as the i-th of rows.
-func (p places) each(rows Rows, f func(at place, i int)) {
-	if start, interval := rows.Interval(); interval {
-		for _, at := range p.from(start) {
-			if int(at.row) >= rows.End() {
-				break
-			}
-			f(at, int(at.row)-start)
-		}
-		return
-	}
-	for i, row := range rows.List() {
-		for _, at := range p.from(int(row)) {
-			if at.row != row {
-				break
-			}
-			f(at, i)
 		}
 	}
 }
@@ -174,32 +147,6 @@ func (c *Column) base(dst []byte, start, end int) {
 	for row := start; row < stop; row++ {
 		if !c.Sealed().Live(row) {
 			clear(dst[(row-start)*c.width : (row-start+1)*c.width])
-		}
-	}
-}
-
-// overlay writes those rows of r that fall into [start, end) over dst.
-func overlay(dst []byte, start, end int, r record, width int) {
-	if r.tombstone() {
-		r.rows.each(func(row int) {
-			if row >= start && row < end {
-				clear(dst[(row-start)*width : (row-start+1)*width])
-			}
-		})
-		return
-	}
-	src := r.block.Bytes()
-	if from, ok := r.rows.Interval(); ok {
-		lo, hi := max(from, start), min(r.rows.End(), end)
-		if lo < hi {
-			copy(dst[(lo-start)*width:(hi-start)*width], src[(lo-from)*width:])
-			memory.Copied((hi - lo) * width)
-		}
-		return
-	}
-	for i, row := range r.rows.List() {
-		if int(row) >= start && int(row) < end {
-			copy(dst[(int(row)-start)*width:(int(row)-start+1)*width], src[i*width:])
 		}
 	}
 }

@@ -1,0 +1,161 @@
+package column
+
+import (
+	"slices"
+
+	"ovstage/gocore/bitset"
+	"ovstage/gocore/memory"
+)
+
+// state is what readers see: rows [0, extent) of block. Rows below extent that hold no value are holes; those that were
+// deleted are marked as gone, the others have never been sealed.
+type state struct {
+	block   memory.Block
+	arena   Arena // array columns: what the spans in block point into
+	extent  int
+	rows    int        // live rows; equal to extent when there are no holes
+	live    bitset.Set // nil without holes
+	gone    bitset.Set // nil without deletes
+	ordinal uint64     // highest ordinal folded in
+
+	generation uint64 // rises when the live rows change; 0 before the first
+	shape      uint64 // rises when the live or the deleted rows may have changed
+	lost       int    // deleted rows
+}
+
+func (s *state) release() {
+	s.block.Release()
+	s.arena.Block.Release()
+}
+
+// Snapshot is a sealed state as a reader gets it. It is valid until the column changes; whoever needs the bytes for longer
+// retains their block.
+type Snapshot struct{ *state }
+
+// Block holds the rows; it is no block while nothing is sealed.
+func (s Snapshot) Block() memory.Block { return s.block }
+
+// Arena is what the spans of an array column point into.
+func (s Snapshot) Arena() memory.Block { return s.arena.Block }
+
+// Extent is the number of rows in Block.
+func (s Snapshot) Extent() int { return s.extent }
+
+// Ordinal is the highest ordinal of a change in it.
+func (s Snapshot) Ordinal() uint64 { return s.ordinal }
+
+// Shape rises when rows are added, removed or deleted: what was worked out for one shape is true as long as it lasts.
+func (s Snapshot) Shape() uint64 { return s.shape }
+
+// Generation rises when rows are added or removed.
+func (s Snapshot) Generation() uint64 { return s.generation }
+
+// Live reports whether a row holds a value.
+func (s Snapshot) Live(row int) bool {
+	return row < s.extent && (s.live == nil || s.live.Has(row))
+}
+
+// Gone reports whether a row is deleted.
+func (s Snapshot) Gone(row int) bool { return s.gone.Has(row) }
+
+// AllLive returns the rows that hold a value. It stays as it is when the column goes on.
+func (s Snapshot) AllLive() bitset.Set {
+	if s.live != nil {
+		return slices.Clone(s.live)
+	}
+	live := bitset.New(s.extent)
+	live.AddRange(0, s.extent)
+	return live
+}
+
+// Dense reports whether every row below n holds a value.
+func (s Snapshot) Dense(n int) bool { return s.live == nil && n <= s.extent }
+
+// follow applies records to the sets of live and deleted rows, in order, and reports whether the live rows changed.
+func (s *state) follow(records []record) bool {
+	before, rows, extent := bitset.Set(nil), s.rows, s.extent
+	extinct := slices.ContainsFunc(records, record.tombstone)
+	if extinct {
+		s.open(s.extent)
+		before = slices.Clone(s.live)
+	}
+	for _, r := range records {
+		if r.tombstone() {
+			s.extinguish(r.rows)
+		} else {
+			s.enliven(r.rows)
+		}
+	}
+	changed := s.rows != rows || extinct && !s.live.Equal(before)
+	if changed || extinct || s.extent != extent {
+		s.shape++
+	}
+	if s.rows == s.extent {
+		s.live, s.gone, s.lost = nil, nil, 0
+	}
+	return changed
+}
+
+// enliven marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, and rows
+// that hold one already, cost nothing each when they are consecutive.
+func (s *state) enliven(rows Rows) {
+	start, interval := rows.Interval()
+	if s.live == nil {
+		if rows.End() <= s.extent {
+			return
+		}
+		if interval && start <= s.extent {
+			s.extent, s.rows = rows.End(), rows.End()
+			return
+		}
+	}
+	s.open(rows.End())
+	if interval {
+		s.rows += rows.Len() - s.live.CountIn(start, rows.End())
+		s.live.AddRange(start, rows.End())
+		if s.gone.AnyIn(start, rows.End()) {
+			rows.each(s.revive)
+		}
+		return
+	}
+	rows.each(func(row int) {
+		if !s.live.Has(row) {
+			s.live.Add(row)
+			s.rows++
+		}
+		s.revive(row)
+	})
+}
+
+func (s *state) revive(row int) {
+	if s.gone.Has(row) {
+		s.gone.Remove(row)
+		s.lost--
+	}
+}
+
+// extinguish marks rows as deleted.
+func (s *state) extinguish(rows Rows) {
+	s.open(rows.End())
+	s.gone = s.gone.Grow(s.extent)
+	rows.each(func(row int) {
+		if s.live.Has(row) {
+			s.live.Remove(row)
+			s.rows--
+		}
+		if !s.gone.Has(row) {
+			s.gone.Add(row)
+			s.lost++
+		}
+	})
+}
+
+// open tells rows apart, one bit each, from now on, and reaches up to extent; new rows start as holes.
+func (s *state) open(extent int) {
+	reach := max(extent, s.extent)
+	if s.live == nil {
+		s.live = bitset.New(reach)
+		s.live.AddRange(0, s.extent)
+	}
+	s.live, s.extent = s.live.Grow(reach), reach
+}

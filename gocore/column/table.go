@@ -1,0 +1,147 @@
+package column
+
+import "slices"
+
+// table maps dense path indices to rows. A row keeps its number for as long as its prim has it. It is open-addressing over
+// plain integers: the garbage collector never looks into it.
+type table struct {
+	paths  []uint32 // row -> path index, vacant for a row that was given up
+	shared bool     // paths is somebody else's: it is copied before it changes
+	slots  []uint32 // hash slot -> row+1, 0 empty
+	hashed int      // rows entered into slots; the rest waits for the first lookup that needs it
+	free   []uint32 // vacant rows, ascending
+	most   int      // no more vacant rows than this lie together
+	epoch  uint64   // rises when rows are given up
+	added  uint64   // rows that were ever given to paths
+}
+
+// vacant stands for the path of a row that no prim has.
+const vacant = ^uint32(0)
+
+// row returns the row of a path, or -1.
+func (t *table) row(path uint32) int {
+	t.catchUp()
+	if len(t.slots) == 0 {
+		return -1
+	}
+	mask := uint32(len(t.slots) - 1)
+	for i := spread(path) & mask; ; i = (i + 1) & mask {
+		switch slot := t.slots[i]; {
+		case slot == 0:
+			return -1
+		case t.paths[slot-1] == path:
+			return int(slot - 1)
+		}
+	}
+}
+
+// run returns the row at which the paths stand one after another, or -1. It compares memory and needs no hashing, which
+// makes the common case, a client that writes through its own list, as fast as a comparison.
+func (t *table) run(paths []uint32) int {
+	if len(paths) == 0 || len(paths) > len(t.paths) {
+		return -1
+	}
+	start := 0
+	if t.paths[0] != paths[0] {
+		if start = t.row(paths[0]); start < 0 || start+len(paths) > len(t.paths) {
+			return -1
+		}
+	}
+	if !slices.Equal(t.paths[start:start+len(paths)], paths) {
+		return -1
+	}
+	return start
+}
+
+// add gives consecutive rows to paths and returns the first. The caller does not change paths afterwards: columns whose rows
+// all came with one list share it, and cost Go's heap nothing.
+func (t *table) add(paths []uint32) int {
+	t.added += uint64(len(paths))
+	if start, ok := t.take(len(paths)); ok {
+		copy(t.paths[start:], paths)
+		for row := start; row < min(start+len(paths), t.hashed); row++ {
+			t.enter(row)
+		}
+		return start
+	}
+	if len(t.paths) == 0 {
+		t.paths, t.shared = slices.Clip(paths), true
+		return 0
+	}
+	t.paths, t.shared = append(t.paths, paths...), t.shared && len(paths) == 0
+	return len(t.paths) - len(paths)
+}
+
+// giveUp makes rows vacant.
+func (t *table) giveUp(rows []uint32) {
+	if t.shared {
+		t.paths, t.shared = slices.Clone(t.paths), false
+	}
+	for _, row := range rows {
+		t.paths[row] = vacant
+	}
+	t.free = append(t.free, rows...)
+	slices.Sort(t.free)
+	t.most = len(t.free)
+	t.slots, t.hashed = nil, 0
+	t.epoch++
+}
+
+// take finds n vacant rows that lie together. It looks from the end, where taking them out is cheapest.
+func (t *table) take(n int) (start int, ok bool) {
+	if n == 0 || n > t.most {
+		return 0, false
+	}
+	run, most := 0, 0
+	for i := len(t.free) - 1; i >= 0; i-- {
+		if run > 0 && t.free[i]+1 == t.free[i+1] {
+			run++
+		} else {
+			run = 1
+		}
+		if run == n {
+			start = int(t.free[i])
+			t.free = slices.Delete(t.free, i, i+n)
+			return start, true
+		}
+		most = max(most, run)
+	}
+	t.most = most // found by a search in vain, which the next one is spared
+	return 0, false
+}
+
+// catchUp enters the appended rows into the hash table.
+func (t *table) catchUp() {
+	if t.hashed == len(t.paths) {
+		return
+	}
+	if need := len(t.paths) + len(t.paths)/2; len(t.slots) < need {
+		size := 16
+		for size < need {
+			size *= 2
+		}
+		t.slots, t.hashed = make([]uint32, size), 0
+	}
+	for ; t.hashed < len(t.paths); t.hashed++ {
+		t.enter(t.hashed)
+	}
+}
+
+// enter puts one row into the hash table, which has room.
+func (t *table) enter(row int) {
+	if t.paths[row] == vacant {
+		return
+	}
+	mask := uint32(len(t.slots) - 1)
+	i := spread(t.paths[row]) & mask
+	for t.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = uint32(row) + 1
+}
+
+// spread mixes the bits of a path index (Knuth's multiplicative hash, folded).
+func spread(path uint32) uint32 {
+	h := path * 2654435761
+	return h ^ h>>15
+}
