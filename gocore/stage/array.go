@@ -11,21 +11,21 @@ import (
 
 // judgeArrays checks the tensors of an array column: one per source row, or a single one that is cut into rows of equal
 // length. Their shape beyond the number of elements does not matter; lanes are taken as they are sent.
-func (w *pending) judgeArrays(name string, p *Payload, count int) *Error {
+func (w *pending) judgeArrays(p *Payload, count int) *Error {
 	dtype := p.Views[0].DType
 	for i, v := range p.Views {
-		if err := checkView(v, name); err != nil {
+		if err := checkView(&p.Views[i]); err != nil {
 			return err
 		}
 		if v.DType != dtype {
-			return errorf(InvalidArgument, "attribute %q: tensor %d is %s, but tensor 0 is %s; all rows have one element type", name, i, v.DType, dtype)
+			return errorf(InvalidArgument, "tensor %d is %s, but tensor 0 is %s; all rows have one element type", i, v.DType, dtype)
 		}
 	}
 	if err := dtype.Check(); err != nil {
-		return wrap(err, "attribute %q", name)
+		return coded(err)
 	}
 	if err := p.Semantic.Check(dtype, true); err != nil {
-		return wrap(err, "attribute %q", name)
+		return coded(err)
 	}
 	w.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
 	w.source = nil
@@ -33,21 +33,21 @@ func (w *pending) judgeArrays(name string, p *Payload, count int) *Error {
 		w.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
 	}
 	if len(p.Views) == 1 {
-		return w.cutRows(name, p, count)
+		return w.cutRows(p, count)
 	}
-	return w.takeRows(name, p, count)
+	return w.takeRows(p, count)
 }
 
 // takeRows takes one tensor per source row.
-func (w *pending) takeRows(name string, p *Payload, count int) *Error {
+func (w *pending) takeRows(p *Payload, count int) *Error {
 	rows := len(p.Views)
 	if w.source == nil && rows != count {
-		return errorf(InvalidArgument, "attribute %q: there are %d tensors, one per prim, but %d prims are to be written", name, rows, count)
+		return errorf(InvalidArgument, "there are %d tensors, one per prim, but %d prims are to be written", rows, count)
 	}
 	for i, row := range w.source {
 		if int(row) >= rows {
-			return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
-				name, i, row, rows)
+			return errorf(InvalidArgument, "index_map[%d] is %d, which references a source row outside the transported row count %d",
+				i, row, rows)
 		}
 	}
 	w.choose(count, func(row int) tensor.View { return p.Views[row] })
@@ -55,7 +55,7 @@ func (w *pending) takeRows(name string, p *Payload, count int) *Error {
 }
 
 // cutRows cuts one tensor into source rows of equal length.
-func (w *pending) cutRows(name string, p *Payload, count int) *Error {
+func (w *pending) cutRows(p *Payload, count int) *Error {
 	rows, origin := count, "the number of prims to be written"
 	if w.source != nil {
 		rows, origin = 0, "the highest index_map entry"
@@ -66,12 +66,12 @@ func (w *pending) cutRows(name string, p *Payload, count int) *Error {
 	whole := p.Views[0]
 	elements := whole.Size() / whole.DType.Size()
 	if elements%rows != 0 {
-		return errorf(InvalidArgument, "attribute %q: a packed payload of %d elements does not divide evenly across %d source row(s) (from %s); "+
-			"pass one tensor per row", name, elements, rows, origin)
+		return errorf(InvalidArgument, "a packed payload of %d elements does not divide evenly across %d source row(s) (from %s); "+
+			"pass one tensor per row", elements, rows, origin)
 	}
 	bytes, err := w.pack(whole)
 	if err != nil {
-		return wrap(err, "attribute %q", name)
+		return coded(err)
 	}
 	length := len(bytes) / rows
 	w.choose(count, func(row int) tensor.View {

@@ -29,6 +29,9 @@ type spent struct {
 	column    *bound
 }
 
+// isPlain reports whether the attribute is known and the interface has no rule for its name.
+func (a *attribute) isPlain() bool { return a != nil && a.plain }
+
 // generation rises when rows of an attribute that is known come or go, as of an ordinal.
 func (a *attribute) generation(ordinal uint64) uint64 {
 	if a == nil {

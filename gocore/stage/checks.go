@@ -8,22 +8,26 @@ import (
 	"ovstage/gocore/tensor"
 )
 
-// checkTarget refuses names that can't be written and ordinals that are sealed.
-func (s *Stage) checkTarget(verb string, name pathdict.Token, ordinal uint64) *Error {
-	if s.isPlain(name) {
-		return s.checkFloor(name, ordinal)
+// target finds the attribute that a client means by a name, under the name by which it is kept; it is nil where the stage does not
+// know it yet. Names that can't be written are refused, and ordinals that are sealed.
+func (s *Stage) target(verb string, name pathdict.Token, ordinal uint64) (pathdict.Token, *attribute, *Error) {
+	a := s.attributes[name]
+	if !a.isPlain() {
+		name = s.stored(name)
+		if err := s.checkNames("attribute", []pathdict.Token{name}); err != nil {
+			return name, nil, err
+		}
+		if text := s.text(name); slices.Contains(derived, text) {
+			return name, nil, errorf(NotSupported, "attribute %q is derived from the prims and can't be %s", text, verb)
+		}
+		a = s.attributes[name]
 	}
-	if err := s.checkNames("attribute", []pathdict.Token{name}); err != nil {
-		return err
-	}
-	if text := s.text(name); slices.Contains(derived, text) {
-		return errorf(NotSupported, "attribute %q is derived from the prims and can't be %s", text, verb)
-	}
-	return s.checkFloor(name, ordinal)
+	return name, a, s.checkFloor(a, name, ordinal)
 }
 
-func (s *Stage) checkFloor(name pathdict.Token, ordinal uint64) *Error {
-	if floor := s.floorOf(s.attributes[name]); ordinal <= floor {
+// checkFloor refuses an ordinal that is sealed for an attribute, which is nil where the stage does not know it yet.
+func (s *Stage) checkFloor(a *attribute, name pathdict.Token, ordinal uint64) *Error {
+	if floor := s.floorOf(a); ordinal <= floor {
 		return errorf(WriteFloorViolation, "attribute %q: ordinal %d is sealed, the write floor is %d; use an ordinal above it",
 			s.quoted(name), ordinal, floor)
 	}
@@ -47,8 +51,8 @@ func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 }
 
 // checkFixed refuses another schema for an attribute whose schema is fixed.
-func (s *Stage) checkFixed(name pathdict.Token, schema column.Schema) *Error {
-	if s.isPlain(name) {
+func (s *Stage) checkFixed(a *attribute, name pathdict.Token, schema column.Schema) *Error {
+	if a.isPlain() {
 		return nil
 	}
 	array, fixed := tokenColumns[s.text(name)]

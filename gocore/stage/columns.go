@@ -34,10 +34,9 @@ func (s *Stage) close(a *attribute, c *bound) {
 	}
 }
 
-// columnFor returns the column that takes values of a schema for the prims, or nil when a new one is needed. The
+// columnFor returns the column of an attribute that takes values of a schema for the prims, or nil when a new one is needed. The
 // schema of a prim's attribute never changes: another dtype, kind or role for a prim that has a value is refused.
-func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, *Error) {
-	a := s.attributes[name]
+func (s *Stage) columnFor(a *attribute, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, *Error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -45,7 +44,7 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 	for _, c := range a.columns {
 		takes, err := a.takes(c, prims, schema)
 		if err != nil {
-			return nil, wrap(err, "attribute %q", s.quoted(name))
+			return nil, wrap(err, "attribute %q", s.quoted(a.name))
 		}
 		if takes {
 			if len(a.columns) == 1 {
@@ -53,7 +52,7 @@ func (s *Stage) columnFor(name pathdict.Token, prims *pathdict.List, schema colu
 			}
 			if fits != nil { // roles tell them apart, and none was given
 				if carried, err := c.carried(prims); err != nil {
-					return nil, wrap(err, "attribute %q", s.quoted(name))
+					return nil, wrap(err, "attribute %q", s.quoted(a.name))
 				} else if !carried {
 					continue
 				}

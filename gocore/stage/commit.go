@@ -70,18 +70,19 @@ func (s *Stage) commitRest(m *session, adopt bool) *Error {
 // judgeCommit refuses a commit that has become impossible while the session was open: its ordinal may be sealed, and the
 // prims may have got another schema.
 func (s *Stage) judgeCommit(m *session, g *mapped) *Error {
-	if err := s.checkFloor(m.name, m.ordinal); err != nil {
+	a := s.attributes[m.name]
+	if err := s.checkFloor(a, m.name, m.ordinal); err != nil {
 		err.Text = "map: " + err.Text + "; nothing was written"
 		return err
 	}
-	_, err := s.columnFor(m.name, g.prims, m.schema, m.ordinal)
+	_, err := s.columnFor(a, g.prims, m.schema, m.ordinal)
 	return err
 }
 
 // commit makes a group's buffer a record of the column, which may have come into being while the session was open.
 func (s *Stage) commit(m *session, g *mapped, adopt bool) (err *Error) {
-	w := pending{name: m.name, schema: m.schema, prims: g.prims}
-	if w.column, err = s.columnFor(w.name, w.prims, w.schema, m.ordinal); err != nil {
+	w := pending{name: m.name, attribute: s.attributes[m.name], schema: m.schema, prims: g.prims}
+	if w.column, err = s.columnFor(w.attribute, w.prims, w.schema, m.ordinal); err != nil {
 		return err
 	}
 	if err := s.prepare(&w); err != nil {
@@ -96,7 +97,7 @@ func (s *Stage) commit(m *session, g *mapped, adopt bool) (err *Error) {
 	if !copied && w.column.Newest(w.rows, m.ordinal) {
 		s.adopted++
 	}
-	s.record(w, m.ordinal)
+	s.record(&w, m.ordinal)
 	return nil
 }
 

@@ -19,7 +19,7 @@ func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uin
 	}
 	names = s.storedAll(names)
 	for _, name := range names {
-		if err := s.checkTarget("deleted", name, ordinal); err != nil {
+		if _, _, err := s.target("deleted", name, ordinal); err != nil {
 			return 0, err
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Stage) doom(prims *pathdict.List, names []pathdict.Token, ordinal uint6
 				continue
 			}
 			found = append(found, doomed{a, c, rows})
-			if err := s.checkFloor(a.name, ordinal); err != nil {
+			if err := s.checkFloor(a, a.name, ordinal); err != nil {
 				return found, err
 			}
 		}

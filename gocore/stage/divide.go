@@ -15,7 +15,7 @@ func (s *Stage) assign(writes []pending, ordinal uint64) ([]pending, *Error) {
 		return writes, nil
 	}
 	var refused *Error
-	if w.column, refused = s.columnFor(w.name, w.prims, w.schema, ordinal); refused == nil {
+	if w.column, refused = s.columnFor(w.attribute, w.prims, w.schema, ordinal); refused == nil {
 		return writes, nil
 	}
 	parts, err := s.divide(*w, ordinal)
@@ -32,7 +32,7 @@ func (s *Stage) assign(writes []pending, ordinal uint64) ([]pending, *Error) {
 // than the columns do, such as those without a type name for a float3 and a color3f, go where each prim's others are. There
 // are no parts where none of the prims has such a column.
 func (s *Stage) divide(w pending, ordinal uint64) (parts []pending, err *Error) {
-	a := s.attributes[w.name]
+	a := w.attribute
 	homes, err := s.homes(a, w.prims, w.schema, ordinal)
 	if err != nil {
 		return nil, err

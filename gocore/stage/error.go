@@ -43,18 +43,24 @@ func errorf(code Code, format string, args ...any) *Error {
 	return &Error{code, fmt.Sprintf(format, args...)}
 }
 
-// wrap turns an error of a lower room into one of ours, with what was being done in front.
+// wrap makes an error of a lower room one of ours, with what was being done in front. An error that is ours stays as it is.
 func wrap(err error, format string, args ...any) *Error {
 	if own := (*Error)(nil); errors.As(err, &own) {
 		return own
 	}
-	code := InvalidArgument
-	var memoryError *memory.OutOfMemory
+	own := coded(err)
+	own.Text = fmt.Sprintf(format, args...) + ": " + own.Text
+	return own
+}
+
+// coded gives an error of a lower room its code.
+func coded(err error) *Error {
+	var exhausted *memory.OutOfMemory
 	switch {
-	case errors.As(err, &memoryError):
-		code = OutOfMemory
+	case errors.As(err, &exhausted):
+		return &Error{OutOfMemory, err.Error()}
 	case errors.Is(err, tensor.ErrUnsupported):
-		code = NotSupported
+		return &Error{NotSupported, err.Error()}
 	}
-	return errorf(code, "%s: %s", fmt.Sprintf(format, args...), err)
+	return &Error{InvalidArgument, err.Error()}
 }

@@ -28,12 +28,12 @@ func selected(mask []uint64, n int) []uint32 {
 }
 
 // checkView refuses a tensor that this build can't read.
-func checkView(v tensor.View, name string) *Error {
+func checkView(v *tensor.View) *Error {
 	if v.Device.Type != tensor.CPU {
-		return errorf(NotSupported, "attribute %q: the tensor is on %s, which this build can't read; copy it to the host first", name, v.Device)
+		return errorf(NotSupported, "the tensor is on %s, which this build can't read; copy it to the host first", v.Device)
 	}
 	if err := v.CheckExtents(); err != nil {
-		return wrap(err, "attribute %q", name)
+		return coded(err)
 	}
 	return nil
 }

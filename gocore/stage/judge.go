@@ -7,88 +7,88 @@ import (
 	"ovstage/gocore/bitset"
 	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
-	"ovstage/gocore/query"
+	"ovstage/gocore/pathdict"
 	"ovstage/gocore/tensor"
 )
 
-// judge refuses what can't be written, whatever the stage holds for the prims. It changes nothing.
-func (s *Stage) judge(q query.Query, asked *Write, ordinal uint64, mode Mode) (pending, *Error) {
-	w := pending{name: s.stored(asked.Attribute), prims: q.Prims}
-	if err := s.checkTarget("written", w.name, ordinal); err != nil {
-		return w, err
+// judge makes w the judged write of what was asked. It refuses what can't be written, whatever the stage holds for the prims, and
+// changes nothing of the stage.
+func (s *Stage) judge(w *pending, prims *pathdict.List, asked *Write, ordinal uint64, mode Mode) (err *Error) {
+	w.prims = prims
+	if w.name, w.attribute, err = s.target("written", asked.Attribute, ordinal); err != nil {
+		return err
 	}
-	p := &asked.Payload
-	name := s.quoted(asked.Attribute)
-	switch {
-	case len(p.Views) == 0:
-		return w, errorf(InvalidArgument, "attribute %q: tensor_count is 0; pass at least one tensor", name)
-	case len(p.Views) != 1 && !p.Array:
-		return w, errorf(InvalidArgument, "attribute %q: a fixed column takes exactly one tensor, got %d; set is_array for one array per prim",
-			name, len(p.Views))
-	case p.Event != 0:
-		return w, errorf(NotSupported, "attribute %q: cuda_sync.wait_event is %#x, but CUDA is not loaded; pass 0 for host data", name, p.Event)
+	count, err := asked.Payload.count(prims.Len())
+	if err == nil && prims.Len() > 0 {
+		err = s.judgeValues(w, &asked.Payload, count)
 	}
-	count, err := p.count(name, q.Prims.Len())
 	if err != nil {
-		return w, err
+		return s.about(asked.Attribute, err)
 	}
-	if q.Prims.Len() > 0 {
-		w.mask = s.take(p.Mask, bitset.Words(count))
-		judgePayload := w.judgePayload
-		if p.Array {
-			judgePayload = w.judgeArrays
+	if prims.Len() > 0 {
+		if err := s.checkFixed(w.attribute, w.name, w.schema); err != nil {
+			return err
 		}
-		if err := judgePayload(name, p, count); err != nil {
-			return w, err
-		}
-		w.schema.Type = s.typeOf(p.Type)
-		if err := s.checkFixed(w.name, w.schema); err != nil {
-			return w, err
-		}
-		w.prims = s.dict.Sublist(q.Prims, count, w.mask)
-		if mode == Update {
-			paths := w.prims.Indices()
-			w.keep(s.dict, func(position int) bool { return s.exists(paths[position]) })
-		}
-		w.owned, w.mask = p.Owned, nil
+		s.narrow(w, count, mode)
 	}
 	if err := s.checkMode(w.prims, mode); err != nil {
-		return w, err
+		return err
 	}
 	if w.prims.Len() == 0 {
 		w.release()
 		w.scratch = memory.Block{}
 	}
-	return w, nil
+	return nil
 }
 
-// judgePayload checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
-func (w *pending) judgePayload(name string, p *Payload, count int) *Error {
+// narrow leaves the prims that are written: those that count and mask select, and of those an Update writes, the ones that exist.
+func (s *Stage) narrow(w *pending, count int, mode Mode) {
+	w.prims, w.mask = s.dict.Sublist(w.prims, count, w.mask), nil
+	if mode == Update {
+		paths := w.prims.Indices()
+		w.keep(s.dict, func(position int) bool { return s.exists(paths[position]) })
+	}
+}
+
+// judgeValues checks the tensors of a payload, of which there are some prims to write.
+func (s *Stage) judgeValues(w *pending, p *Payload, count int) (err *Error) {
+	w.mask, w.owned = s.take(p.Mask, bitset.Words(count)), p.Owned
+	if p.Array {
+		err = w.judgeArrays(p, count)
+	} else {
+		err = w.judgeFixed(p, count)
+	}
+	w.schema.Type = s.typeOf(p.Type)
+	return err
+}
+
+// judgeFixed checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
+func (w *pending) judgeFixed(p *Payload, count int) *Error {
 	w.view = p.Views[0]
-	if err := checkView(w.view, name); err != nil {
+	if err := checkView(&w.view); err != nil {
 		return err
 	}
 	rows, dtype, err := w.view.Fold()
 	if err != nil {
-		return wrap(err, "attribute %q", name)
+		return coded(err)
 	}
 	if err := p.Semantic.Check(dtype, false); err != nil {
-		return wrap(err, "attribute %q", name)
+		return coded(err)
 	}
 	w.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
 	if p.IndexMap != nil {
 		w.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
 		for i, row := range w.source {
 			if int(row) >= rows {
-				return errorf(InvalidArgument, "attribute %q: index_map[%d] is %d, which references a source row outside the transported row count %d",
-					name, i, row, rows)
+				return errorf(InvalidArgument, "index_map[%d] is %d, which references a source row outside the transported row count %d",
+					i, row, rows)
 			}
 		}
 		return nil
 	}
 	if rows != count {
-		return errorf(InvalidArgument, "attribute %q: the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
-			name, tensor.Axes(w.view.Shape), w.view.DType, rows, count, flatHint(w.view, rows, count))
+		return errorf(InvalidArgument, "the tensor (shape %v, %s) has %d rows, but %d prims are to be written%s",
+			tensor.Axes(w.view.Shape), w.view.DType, rows, count, flatHint(w.view, rows, count))
 	}
 	if w.mask != nil {
 		w.source = selected(w.mask, count)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -38,18 +39,12 @@ func (s *Stage) known(name pathdict.Token) *attribute {
 	return a
 }
 
-// isPlain reports whether a name is that of an attribute for which there is no rule. It is quick: texts are not looked at.
-func (s *Stage) isPlain(name pathdict.Token) bool {
-	a := s.attributes[name]
-	return a != nil && a.plain
-}
-
-// isDerived reports whether an attribute is one of them.
+// isDerived reports whether an attribute follows from the paths of prims.
 func (s *Stage) isDerived(name pathdict.Token) bool { return slices.Contains(derived, s.text(name)) }
 
 // stored returns the name under which the column of an attribute is kept.
 func (s *Stage) stored(name pathdict.Token) pathdict.Token {
-	if s.isPlain(name) {
+	if a := s.attributes[name]; a.isPlain() {
 		return name
 	}
 	if target, ok := aliases[s.text(name)]; ok {
@@ -94,6 +89,12 @@ func (s *Stage) quoted(name pathdict.Token) string {
 		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
+}
+
+// about says in an error which attribute it is about.
+func (s *Stage) about(name pathdict.Token, err *Error) *Error {
+	err.Text = fmt.Sprintf("attribute %q: %s", s.quoted(name), err.Text)
+	return err
 }
 
 // path is a prim's path for error texts.

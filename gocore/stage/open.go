@@ -24,10 +24,11 @@ type MapDesc struct {
 // judgeMap refuses what can't be mapped; it finds the schema, and the prims that the mode lets through. An Insert or Update
 // is judged here, by the prims of now, and not again when it commits.
 func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
-	m.name = s.stored(desc.Attribute)
-	if err := s.checkTarget("mapped", m.name, m.ordinal); err != nil {
+	stored, a, err := s.target("mapped", desc.Attribute, m.ordinal)
+	if err != nil {
 		return err
 	}
+	m.name = stored
 	name := s.quoted(m.name)
 	if desc.HasSizes && len(desc.ElementSizes) != q.Prims.Len() {
 		return errorf(InvalidArgument, "attribute %q: element_sizes has %d entries, but the query lists %d prims; pass one per prim",
@@ -45,13 +46,13 @@ func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
 	if desc.Mode == Update {
 		s.keepExisting(m, desc)
 	}
-	if err := s.judgeSchema(m, *desc, name); err != nil {
+	if err := s.judgeSchema(m, a, *desc, name); err != nil {
 		return err
 	}
 	if err := checkSizes(sizes, m.schema.DType, name); err != nil {
 		return err
 	}
-	return s.share(m, desc)
+	return s.share(m, a, desc)
 }
 
 // keepExisting narrows a map to the prims that exist, with their element sizes.
@@ -76,10 +77,10 @@ func (s *Stage) keepExisting(m *session, desc *MapDesc) {
 }
 
 // judgeSchema finds out what a map's values are: what was asked for, as far as it was, and else what the prims have.
-func (s *Stage) judgeSchema(m *session, desc MapDesc, name string) *Error {
+func (s *Stage) judgeSchema(m *session, a *attribute, desc MapDesc, name string) *Error {
 	m.schema = column.Schema{DType: desc.DType, Array: desc.HasSizes, Semantic: desc.Semantic}
 	if desc.DType == (tensor.DType{}) {
-		dtype, err := s.existingDType(m.prims, m.name, name)
+		dtype, err := s.existingDType(m.prims, a, name)
 		if err != nil {
 			return err
 		}
@@ -91,30 +92,30 @@ func (s *Stage) judgeSchema(m *session, desc MapDesc, name string) *Error {
 	if err := desc.Semantic.Check(m.schema.DType, desc.HasSizes); err != nil {
 		return wrap(err, "attribute %q", name)
 	}
-	if err := s.checkFixed(m.name, m.schema); err != nil {
+	if err := s.checkFixed(a, m.name, m.schema); err != nil {
 		return err
 	}
-	if array, carried := s.kind(m.prims, m.name); carried && array && !desc.HasSizes {
+	if array, carried := a.kind(m.prims); carried && array && !desc.HasSizes {
 		return errorf(InvalidArgument, "attribute %q is an array column: pass element_sizes, one number of elements per prim", name)
 	}
 	return nil
 }
 
-// kind tells whether the prims carry arrays under a name, and whether they carry it at all.
-func (s *Stage) kind(prims *pathdict.List, name pathdict.Token) (array, carried bool) {
-	if a := s.attributes[name]; a != nil {
-		for _, c := range a.columns {
-			if found, err := c.carried(prims); err == nil && found {
-				return c.Schema().Array, true
-			}
+// kind tells whether the prims carry arrays of the attribute, and whether they carry it at all.
+func (a *attribute) kind(prims *pathdict.List) (array, carried bool) {
+	if a == nil {
+		return false, false
+	}
+	for _, c := range a.columns {
+		if found, err := c.carried(prims); err == nil && found {
+			return c.Schema().Array, true
 		}
 	}
 	return false, false
 }
 
 // existingDType is the dtype on which the prims agree.
-func (s *Stage) existingDType(prims *pathdict.List, attr pathdict.Token, name string) (tensor.DType, *Error) {
-	a := s.attributes[attr]
+func (s *Stage) existingDType(prims *pathdict.List, a *attribute, name string) (tensor.DType, *Error) {
 	if a == nil || len(a.columns) == 0 {
 		return tensor.DType{}, errorf(InvalidArgument, "attribute %q does not exist yet: pass the dtype of its values to create it", name)
 	}
@@ -156,13 +157,12 @@ func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
 }
 
 // share finds the column of a session's prims, or divides them among those that take a part each, as a write is.
-func (s *Stage) share(m *session, desc *MapDesc) *Error {
-	c, refused := s.columnFor(m.name, m.prims, m.schema, m.ordinal)
+func (s *Stage) share(m *session, a *attribute, desc *MapDesc) *Error {
+	c, refused := s.columnFor(a, m.prims, m.schema, m.ordinal)
 	if refused == nil {
 		m.shares = []share{{m.prims, c}}
 		return nil
 	}
-	a := s.attributes[m.name]
 	homes, err := s.homes(a, m.prims, m.schema, m.ordinal)
 	if err != nil {
 		return err

@@ -40,22 +40,28 @@ type Payload struct {
 	Owned memory.Block
 }
 
-// count is the number of leading prims that the payload is about.
-func (p *Payload) count(name string, prims int) (int, *Error) {
+// count is the number of leading prims, of so many, that the payload is about. A payload that makes no sense for them is refused.
+func (p *Payload) count(prims int) (int, *Error) {
 	switch count := int(p.Count); {
+	case len(p.Views) == 0:
+		return 0, errorf(InvalidArgument, "tensor_count is 0; pass at least one tensor")
+	case len(p.Views) != 1 && !p.Array:
+		return 0, errorf(InvalidArgument, "a fixed column takes exactly one tensor, got %d; set is_array for one array per prim", len(p.Views))
+	case p.Event != 0:
+		return 0, errorf(NotSupported, "cuda_sync.wait_event is %#x, but CUDA is not loaded; pass 0 for host data", p.Event)
 	case p.IndexMap != nil && p.Mask != nil:
-		return 0, errorf(InvalidArgument, "attribute %q: index_map and mask are mutually exclusive; pass one of them", name)
+		return 0, errorf(InvalidArgument, "index_map and mask are mutually exclusive; pass one of them")
 	case count == 0 && (p.IndexMap != nil || p.Mask != nil):
-		return 0, errorf(InvalidArgument, "attribute %q: count must be non-zero when index_map or mask is supplied", name)
+		return 0, errorf(InvalidArgument, "count must be non-zero when index_map or mask is supplied")
 	case p.IndexMap != nil && len(p.IndexMap) < count:
-		return 0, errorf(InvalidArgument, "attribute %q: index_map has %d entries, but count is %d; pass one entry per written prim",
-			name, len(p.IndexMap), count)
+		return 0, errorf(InvalidArgument, "index_map has %d entries, but count is %d; pass one entry per written prim",
+			len(p.IndexMap), count)
 	case p.Mask != nil && 64*len(p.Mask) < count:
-		return 0, errorf(InvalidArgument, "attribute %q: mask has %d words of 64 bits, but count is %d; pass a bit per prim",
-			name, len(p.Mask), count)
+		return 0, errorf(InvalidArgument, "mask has %d words of 64 bits, but count is %d; pass a bit per prim",
+			len(p.Mask), count)
 	case count > prims:
-		return 0, errorf(InvalidArgument, "attribute %q: count is %d, but the query lists %d prims; pass at most that many, or leave count out for all",
-			name, count, prims)
+		return 0, errorf(InvalidArgument, "count is %d, but the query lists %d prims; pass at most that many, or leave count out for all",
+			count, prims)
 	case count == 0:
 		return prims, nil
 	default:

@@ -13,19 +13,20 @@ import (
 
 // pending is a judged write: what a client asked for, once it was found that it can be done, on its way to become a record.
 type pending struct {
-	name   pathdict.Token // that of the attribute
-	prims  *pathdict.List // the prims that are written: all of the query, or those that count and mask select
-	view   tensor.View
-	source []uint32   // payload row of each written prim; nil = row k for prim k
-	mask   bitset.Set // which of the leading prims are written; while it is judged
-	schema column.Schema
-	column *bound // nil until it is created
-	fresh  bool   // created for this write, and not yet the attribute's
-	growth query.Growth
-	block  memory.Block
-	rows   column.Rows
-	added  []uint32 // path indices that got their first row
-	owned  memory.Block
+	name      pathdict.Token // of the attribute
+	attribute *attribute     // nil until it is created
+	prims     *pathdict.List // the prims that are written: all of the query, or those that count and mask select
+	view      tensor.View
+	source    []uint32   // payload row of each written prim; nil = row k for prim k
+	mask      bitset.Set // which of the leading prims are written; while it is judged
+	schema    column.Schema
+	column    *bound // nil until it is created
+	fresh     bool   // created for this write, and not yet the attribute's
+	growth    query.Growth
+	block     memory.Block
+	rows      column.Rows
+	added     []uint32 // path indices that got their first row
+	owned     memory.Block
 
 	arrays  []tensor.View // array columns: the values of each written prim, in place at the client's
 	arena   column.Arena  // and where they are copied to

@@ -77,9 +77,8 @@ func (p *publication) judge(deletions []Deletion, batches []Batch) *Error {
 			return err
 		}
 		for i := range b.Writes {
-			w, err := p.Stage.judge(q, &b.Writes[i], p.ordinal, Upsert)
-			p.writes = append(p.writes, w)
-			if err != nil {
+			p.writes = append(p.writes, pending{})
+			if err := p.Stage.judge(&p.writes[len(p.writes)-1], q.Prims, &b.Writes[i], p.ordinal, Upsert); err != nil {
 				return err
 			}
 		}
@@ -129,7 +128,7 @@ func (p *publication) try() *Error {
 
 func (p *publication) delete(d deletion) *Error {
 	for _, name := range d.names {
-		if err := p.checkTarget("deleted", name, p.ordinal); err != nil {
+		if _, _, err := p.target("deleted", name, p.ordinal); err != nil {
 			return err
 		}
 	}
@@ -147,17 +146,18 @@ func (p *publication) delete(d deletion) *Error {
 
 // assign finds the column of a write. The writes that follow see it as this write makes it: new, or with its role.
 func (p *publication) assign(w *pending) (err *Error) {
-	if err := p.checkFloor(w.name, p.ordinal); err != nil {
+	w.attribute = p.attributes[w.name]
+	if err := p.checkFloor(w.attribute, w.name, p.ordinal); err != nil {
 		return err
 	}
-	if w.column, err = p.columnFor(w.name, w.prims, w.schema, p.ordinal); err != nil {
+	if w.column, err = p.columnFor(w.attribute, w.prims, w.schema, p.ordinal); err != nil {
 		return err
 	}
 	if w.column == nil {
 		w.column = p.create(w)
 	}
 	c, before := w.column, w.column.Schema()
-	if p.known(w.name).stamp(c, w.schema); c.Schema() != before {
+	if w.attribute.stamp(c, w.schema); c.Schema() != before {
 		p.undo = append(p.undo, func() {
 			c.Stamp(before.Semantic)
 			c.StampType(before.Type)
@@ -169,7 +169,8 @@ func (p *publication) assign(w *pending) (err *Error) {
 // create makes a column, and its attribute if need be.
 func (p *publication) create(w *pending) *bound {
 	_, known := p.attributes[w.name]
-	name, a, c := w.name, p.known(w.name), p.newColumn(w.schema)
+	a, c := p.known(w.name), p.newColumn(w.schema)
+	w.attribute = a
 	p.attach(a, c)
 	p.undo = append(p.undo, func() {
 		last := len(a.columns) - 1
@@ -177,10 +178,10 @@ func (p *publication) create(w *pending) *bound {
 		c.bindings.Close()
 		c.Column.Close()
 		if last == 0 {
-			delete(p.inUse, name)
+			delete(p.inUse, a.name)
 		}
 		if !known {
-			delete(p.attributes, name)
+			delete(p.attributes, a.name)
 		}
 	})
 	return c

@@ -62,7 +62,8 @@ func (s *Stage) prepare(w *pending) *Error {
 // bind creates what is missing: the attribute, the column, the rows.
 func (s *Stage) bind(w *pending) {
 	if w.fresh {
-		s.attach(s.known(w.name), w.column)
+		w.attribute = s.known(w.name)
+		s.attach(w.attribute, w.column)
 	}
 	b, added := w.column.bindings.Grow(w.column.Column, w.growth)
 	w.growth = query.Growth{}
@@ -70,8 +71,8 @@ func (s *Stage) bind(w *pending) {
 }
 
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
-func (s *Stage) record(w pending, ordinal uint64) {
-	a := s.known(w.name)
+func (s *Stage) record(w *pending, ordinal uint64) {
+	a := w.attribute
 	a.stamp(w.column, w.schema)
 	if w.column.Settled(w.rows) {
 		w.column.WriteArrays(w.rows, ordinal, w.block, w.arena)
@@ -89,7 +90,7 @@ func (s *Stage) recordAll(batch []pending, ordinal uint64) {
 		w := &batch[i]
 		s.bind(w)
 		w.adopt(ordinal)
-		s.record(*w, ordinal)
+		s.record(w, ordinal)
 		w.block, w.arena = memory.Block{}, column.Arena{} // the column's now
 	}
 }

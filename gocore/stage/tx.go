@@ -123,7 +123,7 @@ func (tx Tx) Rewrite(name pathdict.Token, of *column.Column, rows column.Rows, b
 	a := tx.s.find(name)
 	for _, c := range a.columns {
 		if c.Column == of {
-			tx.enter(a, pending{name: a.name, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
+			tx.enter(&pending{name: a.name, attribute: a, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
 		}
 	}
 }
@@ -149,8 +149,9 @@ func (c *Creation) Release() {
 func (tx Tx) Create(ordinal uint64, batch ...Creation) *Error {
 	writes := make([]pending, len(batch))
 	for i, c := range batch {
+		name := tx.s.stored(c.Attribute)
 		writes[i] = pending{
-			name: tx.s.stored(c.Attribute), prims: tx.s.dict.ListAt(c.Prims), schema: c.Schema, block: c.Block, arena: c.Arena,
+			name: name, attribute: tx.s.attributes[name], prims: tx.s.dict.ListAt(c.Prims), schema: c.Schema, block: c.Block, arena: c.Arena,
 		}
 	}
 	if err := tx.prepare(writes, ordinal); err != nil {
@@ -162,7 +163,7 @@ func (tx Tx) Create(ordinal uint64, batch ...Creation) *Error {
 	for i := range writes { // from here on nothing fails
 		w := &writes[i]
 		tx.s.bind(w)
-		tx.enter(tx.s.attributes[w.name], *w, ordinal)
+		tx.enter(w, ordinal)
 	}
 	return nil
 }
@@ -171,10 +172,10 @@ func (tx Tx) Create(ordinal uint64, batch ...Creation) *Error {
 func (tx Tx) prepare(writes []pending, ordinal uint64) (err *Error) {
 	for i := range writes {
 		w := &writes[i]
-		if err := tx.s.checkFixed(w.name, w.schema); err != nil {
+		if err := tx.s.checkFixed(w.attribute, w.name, w.schema); err != nil {
 			return err
 		}
-		if w.column, err = tx.s.columnFor(w.name, w.prims, w.schema, ordinal); err != nil {
+		if w.column, err = tx.s.columnFor(w.attribute, w.prims, w.schema, ordinal); err != nil {
 			return err
 		}
 	}
@@ -188,7 +189,8 @@ func (tx Tx) prepare(writes []pending, ordinal uint64) (err *Error) {
 
 // enter records what was bound. Where the floor has passed the ordinal, the record is folded at once; if memory is missing for
 // that, the next read folds it.
-func (tx Tx) enter(a *attribute, w pending, ordinal uint64) {
+func (tx Tx) enter(w *pending, ordinal uint64) {
+	a := w.attribute
 	tx.s.record(w, ordinal)
 	if floor := tx.s.floorOf(a); ordinal <= floor {
 		_ = w.column.Amend(floor)

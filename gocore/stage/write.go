@@ -25,17 +25,21 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 	empty := false // is one of them
 	for i := range writes {
 		before := len(batch)
-		w, err := s.judge(q, &writes[i], ordinal, mode)
-		if batch = append(batch, w); err == nil {
+		batch = append(batch, pending{})
+		w := &batch[before]
+		err := s.judge(w, q.Prims, &writes[i], ordinal, mode)
+		name := w.name
+		if err == nil && w.prims.Len() == 0 {
+			empty = true
+		} else if err == nil {
 			batch, err = s.assign(batch, ordinal)
 		}
-		empty = empty || w.prims.Len() == 0
 		if err != nil {
 			return 0, err
 		}
-		if slices.ContainsFunc(batch[:before], func(o pending) bool { return o.name == w.name }) {
+		if before > 0 && slices.ContainsFunc(batch[:before], func(o pending) bool { return o.name == name }) {
 			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
-				s.quoted(w.name))
+				s.quoted(name))
 		}
 	}
 	if empty {
@@ -81,13 +85,14 @@ func (s *Stage) judgeAgain(batch []pending, ordinal uint64, mode Mode) (err *Err
 	}
 	for i := range batch {
 		w := &batch[i]
-		if err := s.checkFloor(w.name, ordinal); err != nil {
+		w.attribute = s.attributes[w.name]
+		if err := s.checkFloor(w.attribute, w.name, ordinal); err != nil {
 			return err
 		}
 		if err := s.checkMode(w.prims, mode); err != nil {
 			return err
 		}
-		if w.column, err = s.columnFor(w.name, w.prims, w.schema, ordinal); err != nil {
+		if w.column, err = s.columnFor(w.attribute, w.prims, w.schema, ordinal); err != nil {
 			return err
 		}
 	}
