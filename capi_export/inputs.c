@@ -11,9 +11,6 @@
 
 #include "ring.h"
 
-/* More than any machine has: what would be larger is refused unread. */
-static const size_t MOST_BYTES = (size_t)1 << 46;
-
 /* Memory beyond the first. */
 typedef struct chunk {
   struct chunk* next;
@@ -50,7 +47,7 @@ static void* lose(ov_inputs* in, const char* what) {
 /* Room for so many entries of an argument. NULL: out of memory, or something has been lost before. */
 static void* room_for(ov_inputs* in, const char* what, size_t count, size_t size) {
   size_t bytes;
-  if (in->lost != NULL || __builtin_mul_overflow(count, size, &bytes) || bytes > MOST_BYTES) return lose(in, what);
+  if (in->lost != NULL || __builtin_mul_overflow(count, size, &bytes) || bytes > OV_LARGEST) return lose(in, what);
   bytes = (bytes + 7) & ~(size_t)7;
   if (bytes > in->left) {
     size_t least = bytes > CHUNK ? bytes : CHUNK;
@@ -90,7 +87,7 @@ static bool has_bytes(const ovx_string_t* text) {
 /* Makes views that are ours lead to bytes that are, too. */
 static bool own_bytes(ov_inputs* in, const char* what, ovx_string_t* texts, size_t count) {
   size_t total = 0;
-  for (size_t i = 0; i < count && total <= MOST_BYTES; i++)
+  for (size_t i = 0; i < count && total <= OV_LARGEST; i++)
     if (has_bytes(&texts[i])) total += texts[i].length;
   if (total == 0) return true;
   char* at = room_for(in, what, total, 1);

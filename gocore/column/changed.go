@@ -9,7 +9,7 @@ func (c *Column) Changed(start, end uint64) (in, after bitset.Set, last uint64) 
 	last = c.changes.between(start, end, in)
 	if end < c.sealed.ordinal {
 		after = bitset.New(len(c.paths))
-		c.changes.between(end+1, latest, after)
+		c.changes.between(end+1, Latest, after)
 	}
 	return in, after, last
 }

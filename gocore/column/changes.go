@@ -72,7 +72,7 @@ func (c *changes) names(set bitset.Set) {
 	for _, ch := range c.log {
 		ch.rows.mark(set)
 	}
-	c.between(c.frontier, latest, set)
+	c.between(c.frontier, Latest, set)
 }
 
 // last is the highest ordinal of a change to one of rows, 0 when none is known.

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"math"
 	"slices"
 
 	"ovstage/gocore/memory"
@@ -17,7 +18,8 @@ type record struct {
 	condensed int // what of that was left when they were last condensed
 }
 
-const latest = ^uint64(0)
+// Latest is above every ordinal: as of it a value is the newest that was written, sealed or not.
+const Latest uint64 = math.MaxUint64
 
 func (r record) tombstone() bool { return !r.block.Valid() }
 

@@ -1,11 +1,15 @@
 package column
 
-import "slices"
+import (
+	"slices"
+
+	"ovstage/gocore/pathdict"
+)
 
 // table maps dense path indices to rows. A row keeps its number for as long as its prim has it. It is open-addressing over
 // plain integers: the garbage collector never looks into it.
 type table struct {
-	paths  []uint32 // row -> path index, vacant for a row that was given up
+	paths  []uint32 // row -> path index, pathdict.NoPath for a row that was given up
 	shared bool     // paths is somebody else's: it is copied before it changes
 	slots  []uint32 // hash slot -> row+1, 0 empty
 	hashed int      // rows entered into slots; the rest waits for the first lookup that needs it
@@ -14,9 +18,6 @@ type table struct {
 	epoch  uint64   // rises when rows are given up
 	added  uint64   // rows that were ever given to paths
 }
-
-// vacant stands for the path of a row that no prim has.
-const vacant = ^uint32(0)
 
 // row returns the row of a path, or -1.
 func (t *table) row(path uint32) int {
@@ -78,7 +79,7 @@ func (t *table) giveUp(rows []uint32) {
 		t.paths, t.shared = slices.Clone(t.paths), false
 	}
 	for _, row := range rows {
-		t.paths[row] = vacant
+		t.paths[row] = pathdict.NoPath
 	}
 	t.free = append(t.free, rows...)
 	slices.Sort(t.free)
@@ -129,7 +130,7 @@ func (t *table) catchUp() {
 
 // enter puts one row into the hash table, which has room.
 func (t *table) enter(row int) {
-	if t.paths[row] == vacant {
+	if t.paths[row] == pathdict.NoPath {
 		return
 	}
 	mask := uint32(len(t.slots) - 1)

@@ -62,6 +62,9 @@ func (p Purpose) String() string {
 	return fmt.Sprintf("purpose %d", uint32(p))
 }
 
+// Largest is the most bytes that a block may have.
+const Largest = C.OV_LARGEST
+
 // OutOfMemory is the error of an allocation that neither the system nor the pool could serve.
 type OutOfMemory struct {
 	Size    int     // bytes asked for

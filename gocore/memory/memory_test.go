@@ -315,7 +315,7 @@ func TestNoBlock(t *testing.T) {
 
 func TestOutOfMemoryIsAnError(t *testing.T) {
 	guard(t)
-	for _, size := range []int{math.MaxInt, math.MaxInt - 4095, 1 << 60, 1<<46 + 1, -1, math.MinInt} {
+	for _, size := range []int{math.MaxInt, math.MaxInt - 4095, 1 << 60, Largest + 1, -1, math.MinInt} {
 		for _, allocate := range []func(int, Purpose) (Block, error){Alloc, AllocZeroed} {
 			b, err := allocate(size, Indices)
 			assert.False(t, b.Valid())

@@ -17,9 +17,8 @@
 #define HUGE_FROM (4 * MIB)     /* from here it is aligned and rounded for huge pages: first touch is 4-10x cheaper */
 #define HUGE_PAGE (2 * MIB)
 #define MOVE_FROM (1 * MIB) /* below, copying is as cheap as moving pages, a map cycle taken as a whole */
-#define LARGEST ((uint64_t)1 << 46)
 
-#define CLASSES 160            /* four per power of two, from SMALLEST to LARGEST */
+#define CLASSES 160            /* four per power of two, from SMALLEST to OV_LARGEST */
 #define POOL_BYTES (256 * MIB) /* the pool never keeps more */
 #define LARGE_FROM (64 * MIB)  /* a class of blocks this large ... */
 #define LARGE_KEPT 2 /* ... keeps only these: the two buffers that a steadily rewritten column alternates between */
@@ -240,7 +239,7 @@ static ov_block* issue(ov_block* block, uint64_t size, uint32_t purpose) {
 }
 
 static ov_block* allocate(uint64_t size, uint32_t purpose, int zeroed) {
-  if (is_forked() || size > LARGEST || purpose >= OV_PURPOSES) return NULL;
+  if (is_forked() || size > OV_LARGEST || purpose >= OV_PURPOSES) return NULL;
   uint64_t capacity;
   uint32_t size_class = class_of(size, &capacity);
 

@@ -22,6 +22,10 @@
 extern "C" {
 #endif
 
+/* The most bytes of a block: half of what a process can address on x86-64, and more than any machine has. A size beyond
+ * it is a mistake, and is refused unread. */
+#define OV_LARGEST ((uint64_t)1 << 46)
+
 /* What a block is for. Counters are kept per purpose, so that a leak names its kind. */
 enum {
   OV_PURPOSE_COLUMNS = 0,

@@ -42,8 +42,11 @@ const MaxDepth = 65536
 // MaxPath is the largest number of bytes of a path.
 const MaxPath = 1 << 20
 
+// NoPath is the dense index of no path: it stands where a prim or a row has none.
+const NoPath uint32 = math.MaxUint32
+
 // full is the most records that a vector may have.
-const full = math.MaxUint32 - 1
+const full = NoPath - 1
 
 // Dictionary holds tokens, paths and path lists.
 type Dictionary struct {

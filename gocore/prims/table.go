@@ -23,9 +23,6 @@ type Table struct {
 	tree    *Tree      // made by the first question that needs it
 }
 
-// vacant is in the slot of a prim that has gone.
-const vacant = ^uint32(0)
-
 // New returns a table without prims.
 func New(dict *pathdict.Dictionary) Table { return Table{dict: dict} }
 
@@ -73,7 +70,7 @@ func (t *Table) born(path uint32) {
 
 func (t *Table) died(path uint32) {
 	t.changes++
-	t.order[t.slots[path]] = vacant
+	t.order[t.slots[path]] = pathdict.NoPath
 	t.holes = t.holes.Grow(int(t.slots[path]) + 1)
 	t.holes.Add(int(t.slots[path]))
 	t.gone++
@@ -90,7 +87,7 @@ const minGone = 1024
 
 // closeGaps drops the vacant slots. That half of the slots must be vacant first keeps the cost of a death constant.
 func (t *Table) closeGaps() {
-	t.order = slices.DeleteFunc(t.order, func(path uint32) bool { return path == vacant })
+	t.order = slices.DeleteFunc(t.order, func(path uint32) bool { return path == pathdict.NoPath })
 	for slot, path := range t.order {
 		t.slots[path] = uint32(slot)
 	}
@@ -102,7 +99,7 @@ func (t *Table) Tree() *Tree {
 	if t.tree == nil {
 		t.tree = newTree(t.dict)
 		for _, path := range t.order {
-			if path != vacant {
+			if path != pathdict.NoPath {
 				t.tree.enter(path)
 			}
 		}
@@ -169,7 +166,7 @@ func (t *Table) AddAll(to bitset.Set) {
 // AddWhere selects the prims that satisfy a condition.
 func (t *Table) AddWhere(to bitset.Set, holds func(path uint32) bool) {
 	for slot, path := range t.order {
-		if path != vacant && holds(path) {
+		if path != pathdict.NoPath && holds(path) {
 			to.Add(slot)
 		}
 	}

@@ -21,9 +21,6 @@ type input struct {
 	unsealed bitset.Set
 }
 
-// latest is above every ordinal.
-const latest = ^uint64(0)
-
 // open looks at one column.
 func open(c *column.Column, ordinal uint64) (input, error) {
 	one := input{column: c, all: true, newest: true}

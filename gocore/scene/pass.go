@@ -136,7 +136,7 @@ func (p *pass) close() {
 // checkOthers refuses a world transform of another type or role.
 func (p *pass) checkOthers() *stage.Error {
 	for _, c := range p.others {
-		alive := c.AllAlive(latest)
+		alive := c.AllAlive(column.Latest)
 		for i := range p.tree.nodes {
 			if row := c.Row(p.tree.nodes[i].path); row >= 0 && alive.Has(row) {
 				return failf(stage.OpFailed, "attribute %q of prim %s holds %s, expected %s; delete it first",

@@ -56,7 +56,7 @@ func (a *attribute) takes(c *bound, prims *pathdict.List, schema column.Schema) 
 		return true, nil
 	case isText(have.Type) && schema.Type == column.Type{}:
 		rows, err := c.rowsOf(prims)
-		return rows.Len() == prims.Len() && !slices.Contains(c.Alive(rows, latest), false), err
+		return rows.Len() == prims.Len() && !slices.Contains(c.Alive(rows, column.Latest), false), err
 	case isText(schema.Type) && have.Type == column.Type{}:
 		twin := slices.ContainsFunc(a.columns, func(o *bound) bool {
 			return o != c && o.Schema().Type == schema.Type && accepts(o.Schema(), schema)

@@ -25,7 +25,7 @@ func (s *Stage) Attributes() ([]Attribute, *Error) {
 	var list []Attribute
 	for name, a := range s.attributes {
 		for _, c := range a.columns {
-			if prims := c.AllAlive(latest).Count(); prims > 0 {
+			if prims := c.AllAlive(column.Latest).Count(); prims > 0 {
 				list = append(list, Attribute{name, c.Schema(), prims, s.floorOf(a)})
 			}
 		}

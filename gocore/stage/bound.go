@@ -18,9 +18,6 @@ type bound struct {
 	spent    bool // listed in the stage's spent
 }
 
-// latest is above every ordinal: the newest state, whatever its ordinal.
-const latest = ^uint64(0)
-
 // rowsOf returns the rows of those prims that have one.
 func (c *bound) rowsOf(prims *pathdict.List) (column.Rows, error) {
 	b, err := c.bindings.Of(c.Column, prims)
@@ -36,7 +33,7 @@ func (c *bound) carried(prims *pathdict.List) (bool, error) {
 	if err != nil || rows.Len() == 0 || !c.Deletes() {
 		return rows.Len() > 0, err
 	}
-	return slices.Contains(c.Alive(rows, latest), true), nil
+	return slices.Contains(c.Alive(rows, column.Latest), true), nil
 }
 
 // holding returns the rows of those prims that hold a value at an ordinal. The caller owns the list.
@@ -52,7 +49,7 @@ func (c *bound) holding(prims *pathdict.List, ordinal uint64) (column.Rows, erro
 func (c *bound) within(list *pathdict.List) bool {
 	var listed prims.Set
 	listed.Change(list.Indices(), +1)
-	alive := c.AllAlive(latest)
+	alive := c.AllAlive(column.Latest)
 	for row := range c.Column.Rows() {
 		if alive.Has(row) && !listed.Has(c.Path(row)) {
 			return false
@@ -84,7 +81,7 @@ func (c *bound) newest() (memory.Block, error) {
 	if err != nil {
 		return block, err
 	}
-	if err := c.Compose(block.Bytes()[:size], column.Interval(0, c.Rows()), latest); err != nil {
+	if err := c.Compose(block.Bytes()[:size], column.Interval(0, c.Rows()), column.Latest); err != nil {
 		block.Release()
 		return memory.Block{}, err
 	}

@@ -16,7 +16,7 @@ func (s *Stage) count(a *attribute, paths []uint32, change int) {
 // appear counts an attribute on those prims of written rows that did not carry it before. A write that lies below a delete
 // does not make a prim carry it again.
 func (s *Stage) appear(a *attribute, c *bound, rows column.Rows) {
-	alive := c.Alive(rows, latest)
+	alive := c.Alive(rows, column.Latest)
 	rows.Each(func(i, row int) {
 		if path := c.Path(row); alive[i] && !a.carriers.Has(path) {
 			s.count(a, []uint32{path}, +1)
@@ -27,8 +27,8 @@ func (s *Stage) appear(a *attribute, c *bound, rows column.Rows) {
 // vanish counts an attribute off those prims of deleted rows that carried it and do not any more. A delete that lies below a
 // write changes nothing, whether the write has the same schema or another.
 func (s *Stage) vanish(a *attribute, c *bound, rows column.Rows) {
-	alive := c.Alive(rows, latest)
-	rewritten := func(o *bound, row int) bool { return o.Alive(column.Interval(row, row+1), latest)[0] }
+	alive := c.Alive(rows, column.Latest)
+	rewritten := func(o *bound, row int) bool { return o.Alive(column.Interval(row, row+1), column.Latest)[0] }
 	rows.Each(func(i, row int) {
 		if path := c.Path(row); !alive[i] && a.carriers.Has(path) && !a.elsewhere(c, uint32(row), rewritten) {
 			s.count(a, []uint32{path}, -1)

@@ -111,7 +111,7 @@ func (s *Stage) homes(a *attribute, prims *pathdict.List, schema column.Schema, 
 		if err != nil {
 			return nil, wrap(err, "attribute %q", s.quoted(a.name))
 		}
-		alive, deleted := c.AllAlive(latest), c.DeletedAbove(ordinal)
+		alive, deleted := c.AllAlive(column.Latest), c.DeletedAbove(ordinal)
 		b.Each(func(position int, row uint32) {
 			if alive.Has(int(row)) || homes[position] == homeless && deleted.Has(int(row)) {
 				homes[position] = at

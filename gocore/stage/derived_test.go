@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 )
@@ -32,8 +33,8 @@ func TestDerivedGroup(t *testing.T) {
 	q := f.query("/a", "/a/x", "/a/y", "/b")
 	f.write(f.query("/a", "/a/x", "/a/y", "/b"), "p", 1, many(1, 2, 3, 4)...)
 	f.seal(1)
-	whole := f.group(q, "usd-path", latest)
-	assert.Equal(t, latest, whole.Ordinal, "the ordinal that was asked for")
+	whole := f.group(q, "usd-path", column.Latest)
+	assert.Equal(t, column.Latest, whole.Ordinal, "the ordinal that was asked for")
 	assert.Equal(t, uint64(1), whole.Floor)
 	assert.False(t, whole.Delete || whole.Array || whole.PrimMap.Valid())
 	assert.Positive(t, whole.Generation)

@@ -100,7 +100,7 @@ func (f *forest) newest(name, path string, ordinal uint64) (best stated, ok bool
 }
 
 func (f *forest) carries(name, path string) bool {
-	_, ok := f.newest(name, path, latest)
+	_, ok := f.newest(name, path, column.Latest)
 	return ok
 }
 
@@ -308,20 +308,20 @@ func (f *forest) condition() condition {
 		c.name, c.op = f.word("usd-prim-type", "kind"), query.In
 		c.values = []string{f.word("Mesh", "Xform", "group", "NeverInterned", ""), f.word("Cube", "component")}
 		c.holds = func(path string) bool {
-			state, ok := f.newest(c.name, path, latest)
+			state, ok := f.newest(c.name, path, column.Latest)
 			return ok && slices.Contains(c.values, state.tokens[0])
 		}
 	case 10:
 		c.name, c.op, c.values = "usd-schemas", query.Contains, []string{f.word("A", "ShadowAPI", "NeverInterned")}
 		c.holds = func(path string) bool {
-			state, ok := f.newest(c.name, path, latest)
+			state, ok := f.newest(c.name, path, column.Latest)
 			return ok && slices.Contains(state.tokens, c.values[0])
 		}
 	default:
 		c.name, c.op = f.word("p", "q"), []query.FilterOp{query.LT, query.LE, query.GT, query.GE, query.In}[f.random.IntN(5)]
 		limit := number()
 		c.holds = func(path string) bool {
-			state, ok := f.newest(c.name, path, latest)
+			state, ok := f.newest(c.name, path, column.Latest)
 			return ok && map[query.FilterOp]bool{
 				query.LT: state.number < limit, query.LE: state.number <= limit, query.GT: state.number > limit,
 				query.GE: state.number >= limit, query.In: state.number == limit,

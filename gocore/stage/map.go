@@ -3,6 +3,7 @@ package stage
 import (
 	"slices"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
 )
@@ -74,7 +75,7 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
 		Attribute: m.name, Ordinal: m.ordinal, Semantic: m.schema.Semantic, List: m.query.Handle,
 		Type: pathdict.Token(typeName), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
 		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.schema.DType, Array: m.schema.Array,
-		Floor: s.floorOf(a), Generation: a.generation(latest),
+		Floor: s.floorOf(a), Generation: a.generation(column.Latest),
 	}}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ovstage/gocore/bitset"
+	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/query"
 )
@@ -157,7 +158,7 @@ func (s *Stage) matchValues(to bitset.Set, p *Predicate) *Error {
 	}
 	tokens := false
 	for _, c := range a.columns {
-		alive := c.AllAlive(latest)
+		alive := c.AllAlive(column.Latest)
 		schema := c.Schema()
 		switch {
 		case !someRow(c, alive):

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/pathdict"
 )
 
@@ -50,7 +51,7 @@ func (m *model) at(path string, ordinal uint64) (value float3, ok bool) {
 
 // exists tells whether the newest state of a prim is a value.
 func (m *model) exists(path string) bool {
-	_, ok := m.at(path, latest)
+	_, ok := m.at(path, column.Latest)
 	return ok
 }
 

@@ -145,11 +145,10 @@ func (s *Stage) existingDType(prims *pathdict.List, a *attribute, name string) (
 
 // checkSizes refuses a map of more bytes than memory can have.
 func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
-	const limit = 1 << 46
 	total := uint64(0)
 	for i, n := range sizes {
-		if n > limit || total+n*uint64(dtype.Size()) > limit {
-			return errorf(OutOfMemory, "attribute %q: element_sizes[%d] is %d, with which the map would exceed %d bytes", name, i, n, uint64(limit))
+		if n > memory.Largest || total+n*uint64(dtype.Size()) > memory.Largest {
+			return errorf(OutOfMemory, "attribute %q: element_sizes[%d] is %d, with which the map would exceed %d bytes", name, i, n, uint64(memory.Largest))
 		}
 		total += n * uint64(dtype.Size())
 	}

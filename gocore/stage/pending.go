@@ -82,7 +82,7 @@ func (w *pending) makeRoom() (err error) {
 	case w.schema.Array:
 		total := 0
 		for _, values := range w.arrays {
-			if total += values.Size(); total < 0 || total > maxPayload {
+			if total += values.Size(); total < 0 || total > memory.Largest {
 				return &memory.OutOfMemory{Size: total, Purpose: memory.Columns}
 			}
 		}
@@ -94,9 +94,6 @@ func (w *pending) makeRoom() (err error) {
 	}
 	return err
 }
-
-// maxPayload is more than any machine has.
-const maxPayload = 1 << 46
 
 // fill copies the payload. It touches nothing of the stage's.
 func (w *pending) fill() {

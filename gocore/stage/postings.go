@@ -119,7 +119,7 @@ func (p *pairs) add(token pathdict.Token, path uint32) {
 // collect adds what rows of a column hold in the newest state.
 func (p *pairs) collect(c *column.Column, rows column.Rows) error {
 	if c.Schema().Array {
-		values, total := c.Values(rows, latest), 0
+		values, total := c.Values(rows, column.Latest), 0
 		for _, row := range values {
 			total += len(row) / tokenSize
 		}
@@ -137,10 +137,10 @@ func (p *pairs) collect(c *column.Column, rows column.Rows) error {
 	}
 	defer block.Release()
 	packed := block.Bytes()[:rows.Len()*c.Width()]
-	if err := c.Compose(packed, rows, latest); err != nil {
+	if err := c.Compose(packed, rows, column.Latest); err != nil {
 		return err
 	}
-	alive, tokens := c.Alive(rows, latest), tokensIn(packed)
+	alive, tokens := c.Alive(rows, column.Latest), tokensIn(packed)
 	p.grow(rows.Len())
 	rows.Each(func(i, row int) {
 		if alive[i] {

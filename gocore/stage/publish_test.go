@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"ovstage/gocore/column"
 	"ovstage/gocore/memory"
 	"ovstage/gocore/pathdict"
 	"ovstage/gocore/tensor"
@@ -50,7 +51,7 @@ func (f *fixture) state() state {
 	for name, a := range f.attributes {
 		for _, c := range a.columns {
 			now.roles[f.text(name)] = append(now.roles[f.text(name)], c.Schema().Semantic)
-			now.alive += c.AllAlive(latest).Count()
+			now.alive += c.AllAlive(column.Latest).Count()
 		}
 	}
 	all := f.prims.None()
