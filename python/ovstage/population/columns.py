@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ovstage.population.forms import Names, Packed
+from ovstage.population.forms import Names
+from ovstage.population.ragged import Indices, Values
 from ovstage.population.report import Skipped
 from ovstage.population.texts import is_too_long
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from ovstage.population.forms import Form
 
 __all__ = ["Column", "Scene"]
-
-Rows = npt.NDArray[np.int64]
 
 
 class Column:
@@ -37,7 +36,7 @@ class Column:
         self.rows: list[int] = []  # indices into Scene.paths
         self.values: list[Any] = []  # as USD hands them out, until the next ``pack``
         self.converted: list[int] = []  # the prims whose value is of another type than the column
-        self._parts: list[tuple[Rows, Packed]] = []
+        self._parts: list[tuple[Indices, Values]] = []
         self._shared: list[tuple[list[int], object]] = []
 
     def add(self, row: int, value: object) -> None:
@@ -54,11 +53,11 @@ class Column:
         """Record one value for all prims that ``rows`` names when the column is settled."""
         self._shared.append((rows, value))
 
-    def put(self, rows: Rows, values: npt.NDArray[Any]) -> None:
+    def put(self, rows: Indices, values: npt.NDArray[Any]) -> None:
         """Record computed values, which take the place of anything else."""
-        self._parts = [(rows, Packed(self.form, values.reshape(len(values), self.form.lanes)))]
+        self._parts = [(rows, Values(values.reshape(len(values), self.form.lanes)))]
 
-    def place(self, rows: Rows, values: Packed, converted: bool) -> None:
+    def place(self, rows: Indices, values: Values, converted: bool) -> None:
         """Record values that are numbers already."""
         self._parts.append((rows, values))
         if converted:
@@ -66,7 +65,11 @@ class Column:
 
     def pack(self, names: Names) -> None:
         """Turn the values into numbers."""
-        self._parts.append((np.array(self.rows, np.int64), self.form.pack(self.values, names)))
+        rows, values = np.array(self.rows, np.int64), self.values
+        if (rows[1:] < rows[:-1]).any():  # to bring objects into order takes less than to copy what they hold
+            order = np.argsort(rows, kind="stable")
+            rows, values = rows[order], [values[at] for at in order.tolist()]
+        self._parts.append((rows, self.form.pack(values, names)))
         self.rows.clear()
         self.values.clear()
 
@@ -79,7 +82,7 @@ class Column:
         self._shared.clear()
         if len(self._parts) > 1:
             rows = np.concatenate([rows for rows, _ in self._parts])
-            self._parts = [(rows, Packed.joined([part for _, part in self._parts]))]
+            self._parts = [(rows, Values.joined([part for _, part in self._parts]))]
         for rows, packed in self._parts:
             if len(rows) > 1 and (rows[1:] < rows[:-1]).any():
                 order = np.argsort(rows, kind="stable")
@@ -92,7 +95,7 @@ class Column:
         return rows
 
     @property
-    def packed(self) -> tuple[Rows, Packed] | None:
+    def packed(self) -> tuple[Indices, Values] | None:
         """The rows of a settled column, ascending, and their values; None without any."""
         return self._parts[0] if self._parts and len(self._parts[0][0]) else None
 

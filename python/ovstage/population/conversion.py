@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Converted", "converted"]
+from ovstage.population.ragged import Array, Flags
 
-Array = npt.NDArray[Any]
-Flags = npt.NDArray[np.bool_]
+__all__ = ["Converted", "converted"]
 
 
 class Converted(NamedTuple):

@@ -14,11 +14,11 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from pxr import Gf, Sdf, Vt  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
-from ovstage.population.conversion import Flags, converted
+from ovstage.population.conversion import converted
+from ovstage.population.ragged import Array, Flags, Values, offsets_of
 from ovstage.population.texts import NO_TEXT, Unfit, checked
 
 __all__ = [
@@ -33,13 +33,10 @@ __all__ = [
     "Fitted",
     "Form",
     "Names",
-    "Packed",
     "form_of",
     "only_forms",
     "plain_form",
 ]
-
-Array = npt.NDArray[Any]
 
 
 class Numbers(dict[str, int]):
@@ -66,9 +63,10 @@ class Names:
         for kind, numbers, ask in (("token", self.tokens, tokens), ("path", self.paths, paths)):
             self._ids[kind] = np.array([0, *ask(list(numbers)[1:])], np.uint64)
 
-    def ids(self, kind: str, numbers: Array) -> Array:
-        """The ids of numbers."""
-        return self._ids[kind][numbers]
+    def ids(self, kinds: Sequence[str], values: Values) -> Values:
+        """Values whose lanes are numbers of these kinds as ids."""
+        lanes = [self._ids[kind][values.numbers[:, lane]] for lane, kind in enumerate(kinds)]
+        return Values(np.stack(lanes, axis=1), values.offsets)
 
 
 @dataclass(frozen=True)
@@ -112,19 +110,10 @@ class Form:
         packed = source.pack(values, names)
         if source is self or self.kinds:
             fine = np.zeros(len(values), bool)
-            return Fitted(Packed(self, packed.numbers, packed.lengths), fine, fine)
+            return Fitted(packed, fine, fine)
         assert self.dtype is not None
-        if not self.is_array:
-            result = converted(np.asarray(packed.numbers), self.dtype)
-            return Fitted(Packed(self, result.numbers), np.any(result.lost, axis=1), np.any(result.rounded, axis=1))
-        each = [converted(array, self.dtype) for array in packed.arrays()]
-        lost = np.array([result.lost.any() for result in each], bool)
-        rounded = np.array([result.rounded.any() for result in each], bool)
-        numbers = [result.numbers for result in each]
-        if self.lends:
-            return Fitted(Packed(self, numbers), lost, rounded)
-        lengths = np.array([len(array) for array in numbers], np.int64)
-        return Fitted(Packed(self, np.concatenate(numbers), lengths), lost, rounded)
+        result = converted(packed.numbers, self.dtype)
+        return Fitted(Values(result.numbers, packed.offsets), packed.any(result.lost), packed.any(result.rounded))
 
     def _source(self, values: Sequence[Any]) -> Form:
         """The form of this family that holds values of one class as they are."""
@@ -148,16 +137,14 @@ class Form:
         numbers = self.type_name if self.lanes == 1 or self.is_array else f"{self.lanes} numbers of {self.type_name}"
         return f"its value {_shown(value)} does not fit {numbers}"
 
-    def pack(self, values: Sequence[Any], names: Names) -> Packed:
+    def pack(self, values: Sequence[Any], names: Names) -> Values:
         """The values of a column as numbers; texts and paths as those that ``names`` gives them."""
         if not self.is_array:
-            return Packed(self, self.elements(values, names).reshape(len(values), self.lanes))
+            return Values(self.elements(values, names).reshape(len(values), self.lanes))
         if self.lends:
-            arrays = {id(value): value for value in values}  # many prims share the object of a fallback
-            rows = {key: np.array(value).reshape(-1, self.lanes) for key, value in arrays.items()}
-            return Packed(self, [rows[id(value)] for value in values])
+            return Values.of_arrays([np.asarray(value).reshape(-1, self.lanes) for value in values])
         flat = self.elements([item for items in (_unpacked(values) if self.kinds else values) for item in items], names)
-        return Packed(self, flat.reshape(-1, self.lanes), np.array([len(value) for value in values], np.int64))
+        return Values(flat.reshape(-1, self.lanes), offsets_of([len(value) for value in values]))
 
 
 def _unpacked(values: Iterable[Any]) -> Iterator[Sequence[Any]]:
@@ -172,63 +159,10 @@ def _unpacked(values: Iterable[Any]) -> Iterator[Sequence[Any]]:
         yield items
 
 
-@dataclass(frozen=True)
-class Packed:
-    """The values of a column on their way into the stage."""
-
-    form: Form
-    numbers: Array | list[Array]
-    """Shape ``(n, lanes)``; of arrays one of shape ``(length, lanes)`` per value, or all of them in a row."""
-    lengths: npt.NDArray[np.int64] | None = None
-    """Of arrays that lie in a row."""
-
-    @classmethod
-    def joined(cls, parts: Sequence[Packed]) -> Packed:
-        """Values of one form as one."""
-        first = parts[0]
-        if isinstance(first.numbers, list):
-            return cls(first.form, [array for part in parts for array in part.arrays()])
-        lengths = None if first.lengths is None else np.concatenate([np.asarray(part.lengths) for part in parts])
-        return cls(first.form, np.concatenate([np.asarray(part.numbers) for part in parts]), lengths)
-
-    def repeated(self, count: int) -> Packed:
-        """One value as ``count`` values."""
-        if isinstance(self.numbers, list):
-            return Packed(self.form, self.numbers * count)
-        lengths = None if self.lengths is None else np.tile(self.lengths, count)
-        return Packed(self.form, np.tile(self.numbers, (count, 1)), lengths)
-
-    def take(self, order: Array) -> Packed:
-        """The values in another order."""
-        if isinstance(self.numbers, list):
-            return Packed(self.form, [self.numbers[at] for at in order.tolist()])
-        if self.lengths is None:
-            return Packed(self.form, self.numbers[order])
-        starts, lengths = (np.cumsum(self.lengths) - self.lengths)[order], self.lengths[order]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return Packed(self.form, self.numbers[np.repeat(starts, lengths) + within], lengths)
-
-    def arrays(self) -> list[Array]:
-        """The numbers of each value."""
-        if isinstance(self.numbers, list):
-            return self.numbers
-        assert self.lengths is not None
-        ends, starts = np.cumsum(self.lengths), np.cumsum(self.lengths) - self.lengths
-        return [self.numbers[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-    def payload(self, names: Names) -> Array | list[Array]:
-        """What is written: shape ``(n, lanes)``, or one array of shape ``(length, lanes)`` for each value."""
-        kinds, numbers = self.form.kinds, self.numbers
-        if kinds and not isinstance(numbers, list):
-            numbers = np.stack([names.ids(kind, numbers[:, lane]) for lane, kind in enumerate(kinds)], axis=1)
-        named = Packed(self.form, numbers, self.lengths)
-        return named.arrays() if self.form.is_array else named.numbers
-
-
 class Fitted(NamedTuple):
     """Values as numbers of a type that may not be theirs."""
 
-    packed: Packed
+    packed: Values
     lost: Flags
     """Those that cannot be said in it."""
     rounded: Flags

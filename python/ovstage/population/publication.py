@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from ovstage.dictionary import PathDictionary, PathList
 from ovstage.errors import OvstageError
-from ovstage.population.forms import Array
-from ovstage.population.snapshot import Key, Prims, Snapshot, Values, equal
+from ovstage.population.ragged import Flags, Indices
+from ovstage.population.snapshot import Held, Key, Prims, Snapshot
 from ovstage.values import WriteDesc
 
 if TYPE_CHECKING:
@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Changes", "difference", "publish"]
 
-Rows = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Changes:
     """What turns one reading into another. ``writes`` are in terms of the rows of the new one."""
 
-    writes: dict[Key, Values]
+    writes: dict[Key, Held]
     removed_prims: list[str]
     removed_values: dict[str, list[str]]
     """Prims that stay and lose an attribute, by attribute."""
@@ -36,18 +34,18 @@ class Changes:
     @property
     def values(self) -> int:
         """How many values are written."""
-        return sum(len(values.rows) for values in self.writes.values())
+        return sum(len(held.rows) for held in self.writes.values())
 
     @property
     def nbytes(self) -> int:
         """How large they are."""
-        return sum(values.nbytes for values in self.writes.values())
+        return sum(held.values.nbytes for held in self.writes.values())
 
-    def written(self, count: int) -> npt.NDArray[np.bool_]:
+    def written(self, count: int) -> Flags:
         """For each of ``count`` rows of the new reading, whether anything is written for it."""
         written = np.zeros(count, bool)
-        for values in self.writes.values():
-            written[values.rows] = True
+        for held in self.writes.values():
+            written[held.rows] = True
         return written
 
     def paths(self, prims: Prims) -> list[str]:
@@ -73,14 +71,12 @@ def difference(old: Snapshot, new: Snapshot, *, rewrite: bool = False) -> Change
     else:
         before = np.fromiter((old.prims.rows.get(path, -1) for path in new_paths), np.int64, len(new_paths))
     writes = {}
-    for key, values in new.columns.items():
+    for key, held in new.columns.items():
         earlier = old.columns.get(key)
         if earlier is None or rewrite:
-            writes[key] = values
-            continue
-        changed = _changed(earlier, values, before, len(old_paths))
-        if len(changed):
-            writes[key] = values if len(changed) == len(values.rows) else values.take(changed)
+            writes[key] = held
+        elif len(changed := _changed(earlier, held, before, len(old_paths))):
+            writes[key] = held.take(changed)
     return Changes(
         writes=writes,
         removed_prims=[path for path in old_paths if path not in new.prims.rows],
@@ -88,44 +84,33 @@ def difference(old: Snapshot, new: Snapshot, *, rewrite: bool = False) -> Change
     )
 
 
-def _changed(old: Values, new: Values, before: Rows, old_count: int) -> Rows:
-    """Positions of new values that are not the old ones of the same prims."""
+def _changed(old: Held, new: Held, before: Indices, old_count: int) -> Indices:
+    """The indices of new values that are not the old ones of the same prims."""
     if new is old:  # an update of some prims keeps the columns that they do not have
         return np.empty(0, np.int64)
     at = np.full(old_count + 1, -1, np.int64)
     at[old.rows] = np.arange(len(old.rows))
-    earlier = at[before[new.rows]]  # -1, the prim is new, leads to the last entry, which nobody has
+    earlier = at[before[new.rows]]  # -1, the prim is new, leads to the last entry, which no prim has
+    changed = np.ones(len(new.rows), bool)
     known = np.flatnonzero(earlier >= 0)
-    if isinstance(new.payload, list):
-        assert isinstance(old.payload, list)
-        pairs = zip(known.tolist(), earlier[known].tolist(), strict=True)
-        same = [now for now, then in pairs if equal(new.payload[now], old.payload[then])]
-        kept = np.array(same, np.int64)
-    else:
-        assert not isinstance(old.payload, list)
-        kept = known[(_bytes(new.payload)[known] == _bytes(old.payload)[earlier[known]]).all(axis=1)]
-    return np.setdiff1d(np.arange(len(new.rows)), kept, assume_unique=True)
+    changed[known] = new.values.take(known).differ(old.values.take(earlier[known]))
+    return np.flatnonzero(changed)
 
 
-def _bytes(payload: Array) -> npt.NDArray[np.uint8]:
-    """Bit for bit, so that a NaN equals itself."""
-    return np.ascontiguousarray(payload).view(np.uint8).reshape(len(payload), -1)
-
-
-def _removed_values(old: Snapshot, new: Snapshot, before: Rows) -> dict[str, list[str]]:
+def _removed_values(old: Snapshot, new: Snapshot, before: Indices) -> dict[str, list[str]]:
     """A value that comes back in another form is removed first."""
     old_paths, count = old.prims.paths, len(new.prims.paths)
     after = np.full(len(old_paths) + 1, -1, np.int64)
     after[before] = np.arange(count)
     removed: dict[str, list[str]] = {}
-    for key, values in old.columns.items():
-        if new.columns.get(key) is values:
+    for key, held in old.columns.items():
+        if new.columns.get(key) is held:
             continue
-        now = after[values.rows]
+        now = after[held.rows]
         has = np.zeros(count + 1, bool)
         if key in new.columns:
             has[new.columns[key].rows] = True
-        gone = values.rows[(now >= 0) & ~has[now]]
+        gone = held.rows[(now >= 0) & ~has[now]]
         if len(gone):
             removed.setdefault(key.name, []).extend(old_paths[row] for row in gone.tolist())
     return removed
@@ -164,16 +149,17 @@ def _ids(dictionary: PathDictionary, changes: Changes, paths: list[str]) -> npt.
     return ids
 
 
-def _write(key: Key, values: Values) -> WriteDesc:
+def _write(key: Key, held: Held) -> WriteDesc:
     form = key.form
+    payload = held.values.arrays() if form.is_array else held.values.numbers
     return WriteDesc(
-        key.name, values.payload, form.is_array, semantic=form.semantic, lanes=form.lanes, type_name=form.type_name
+        key.name, payload, form.is_array, semantic=form.semantic, lanes=form.lanes, type_name=form.type_name
     )
 
 
-def _batches(changes: Changes) -> dict[bytes, tuple[Rows, list[Key]]]:
+def _batches(changes: Changes) -> dict[bytes, tuple[Indices, list[Key]]]:
     """Columns by the prims they cover, the widest first: later, narrower ones find their rows laid out."""
-    batches: dict[bytes, tuple[Rows, list[Key]]] = {}
-    for key, values in sorted(changes.writes.items(), key=lambda item: -len(item[1].rows)):
-        batches.setdefault(values.rows.tobytes(), (values.rows, []))[1].append(key)
+    batches: dict[bytes, tuple[Indices, list[Key]]] = {}
+    for key, held in sorted(changes.writes.items(), key=lambda item: -len(item[1].rows)):
+        batches.setdefault(held.rows.tobytes(), (held.rows, []))[1].append(key)
     return batches

@@ -7,19 +7,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ovstage.dictionary import PathDictionary
-from ovstage.population.forms import BOOL, MATRIX, Array, Form
+from ovstage.population.forms import BOOL, MATRIX, Form
+from ovstage.population.ragged import Flags, Indices, Values
 from ovstage.population.transforms import LOCAL, RESET, WORLD, world_matrices
 
 if TYPE_CHECKING:
     from ovstage.population.columns import Scene
     from ovstage.stage import Stage
 
-__all__ = ["Key", "Prims", "Snapshot", "Values", "equal"]
-
-Rows = npt.NDArray[np.int64]
+__all__ = ["Held", "Key", "Prims", "Snapshot"]
 
 
 class Key(NamedTuple):
@@ -30,49 +28,15 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Values:
-    """The values of a column for the prims in ``rows``: an array with one row each, or one array each."""
+class Held:
+    """What a column holds: the prims that have a value in it, ascending, and their values."""
 
-    rows: Rows
-    payload: Array | list[Array]
+    rows: Indices
+    values: Values
 
-    def take(self, positions: Rows) -> Values:
-        """Some of them."""
-        if isinstance(self.payload, list):
-            return Values(self.rows[positions], [self.payload[at] for at in positions.tolist()])
-        return Values(self.rows[positions], self.payload[positions])
-
-    def equals(self, other: Values) -> bool:
-        """Whether the same prims have the same values, bit for bit."""
-        if isinstance(self.payload, list) and isinstance(other.payload, list):
-            same = len(self.payload) == len(other.payload) and all(map(equal, self.payload, other.payload))
-        else:
-            same = equal(np.asarray(self.payload), np.asarray(other.payload))
-        return same and np.array_equal(self.rows, other.rows)
-
-    def with_values(self, positions: Rows, payload: Array | list[Array]) -> Values:
-        """The same with other values at some positions."""
-        changed = self.payload.copy()
-        if isinstance(changed, list):
-            for at, value in zip(positions.tolist(), payload, strict=True):
-                changed[at] = value
-        else:
-            changed[positions] = payload
-        return Values(self.rows, changed)
-
-    def joined(self, other: Values) -> Values:
-        """These values, then those of other prims."""
-        rows = np.concatenate([self.rows, other.rows])
-        if isinstance(self.payload, list) and isinstance(other.payload, list):
-            return Values(rows, self.payload + other.payload)
-        return Values(rows, np.concatenate([np.asarray(self.payload), np.asarray(other.payload)]))
-
-    @property
-    def nbytes(self) -> int:
-        """How large the values are."""
-        if isinstance(self.payload, list):
-            return sum(row.nbytes for row in self.payload)
-        return self.payload.nbytes
+    def take(self, at: Indices) -> Held:
+        """The part at these indices."""
+        return Held(self.rows[at], self.values.take(at))
 
 
 @dataclass(frozen=True)
@@ -87,7 +51,7 @@ class Prims:
         return {path: row for row, path in enumerate(self.paths)}
 
     @cached_property
-    def parents(self) -> Rows:
+    def parents(self) -> Indices:
         """The row of the parent of each prim; -1 where none was read."""
         above = (self.rows.get(path.rpartition("/")[0] or "/", -1) for path in self.paths)
         parents = np.fromiter(above, np.int64, len(self.paths))
@@ -95,7 +59,7 @@ class Prims:
         return parents
 
     @cached_property
-    def levels(self) -> list[Rows]:
+    def levels(self) -> list[Indices]:
         """The rows by depth: each level has its parents in an earlier one."""
         depth = np.zeros(len(self.paths), np.int64)
         for row, parent in enumerate(self.parents.tolist()):
@@ -110,7 +74,7 @@ class Snapshot:
     """One reading of a scene: its prims, and its values as the stage holds them."""
 
     prims: Prims = field(default_factory=Prims)
-    columns: dict[Key, Values] = field(default_factory=dict)
+    columns: dict[Key, Held] = field(default_factory=dict)
 
     @classmethod
     def of(cls, stage: Stage, scene: Scene) -> Snapshot:
@@ -121,20 +85,19 @@ class Snapshot:
         columns = {}
         for column in scene.columns:
             assert column.packed is not None
-            rows, packed = column.packed
-            columns[Key(column.name, column.form)] = Values(rows, packed.payload(names))
+            rows, values = column.packed
+            kinds = column.form.kinds
+            columns[Key(column.name, column.form)] = Held(rows, names.ids(kinds, values) if kinds else values)
         return cls(Prims(scene.paths), columns)
 
     def with_worlds(self) -> Snapshot:
         """The same with the world matrices that follow from the local ones."""
         local, resets = self.columns.get(_LOCAL), self.columns.get(_RESET)
-        columns = {key: values for key, values in self.columns.items() if key != _WORLD}
+        columns = {key: held for key, held in self.columns.items() if key != _WORLD}
         if local and resets:
-            matrices = np.asarray(local.payload).reshape(-1, 4, 4)
-            world = world_matrices(
-                self.prims.levels, self.prims.parents, local.rows, matrices, np.asarray(resets.payload)[:, 0]
-            )
-            columns[_WORLD] = Values(local.rows, world.reshape(-1, 16))
+            matrices, flags = local.values.numbers.reshape(-1, 4, 4), resets.values.numbers[:, 0]
+            world = world_matrices(self.prims.levels, self.prims.parents, local.rows, matrices, flags)
+            columns[_WORLD] = Held(local.rows, Values(world.reshape(-1, 16)))
         return Snapshot(self.prims, columns)
 
     def updated(self, part: Snapshot) -> Snapshot:
@@ -150,23 +113,18 @@ class Snapshot:
             if key == _WORLD:  # follows from the others
                 columns[key] = self.columns[key]
                 continue
-            values = _replaced(self.columns.get(key), part.columns.get(key), stale, rows)
-            if len(values.rows):
-                columns[key] = values
+            held = _replaced(self.columns.get(key), part.columns.get(key), stale, rows)
+            if len(held.rows):
+                columns[key] = held
         moved = any(columns.get(key) is not self.columns.get(key) for key in (_LOCAL, _RESET))
         merged = Snapshot(self.prims, columns)
         return merged.with_worlds() if moved else merged
 
 
-def equal(one: Array, other: Array) -> bool:
-    """Whether two arrays are the same, bit for bit."""
-    return one is other or (one.shape == other.shape and one.tobytes() == other.tobytes())
-
-
 _LOCAL, _RESET, _WORLD = Key(LOCAL, MATRIX), Key(RESET, BOOL), Key(WORLD, MATRIX)
 
 
-def _replaced(old: Values | None, new: Values | None, stale: npt.NDArray[np.bool_], rows: Rows) -> Values:
+def _replaced(old: Held | None, new: Held | None, stale: Flags, rows: Indices) -> Held:
     """The old values but for the stale prims, which have the new ones. ``rows`` says which prims the new ones mean.
 
     What stays the same stays the same object, and nothing has to look for a difference in it.
@@ -175,12 +133,13 @@ def _replaced(old: Values | None, new: Values | None, stale: npt.NDArray[np.bool
         assert old is not None
         has = stale[old.rows]
         return old.take(np.flatnonzero(~has)) if has.any() else old
-    new = Values(rows[new.rows], new.payload)
+    new = Held(rows[new.rows], new.values)
     if old is None:
         return new
     at = np.flatnonzero(stale[old.rows])
     if np.array_equal(old.rows[at], new.rows):  # the same prims have it: by far the most common case
-        return old if old.take(at).equals(new) else old.with_values(at, new.payload)
+        changes = old.values.take(at).differ(new.values).any()
+        return Held(old.rows, old.values.replaced(at, new.values)) if changes else old
     kept = old.take(np.flatnonzero(~stale[old.rows]))
-    joined = kept.joined(new)
+    joined = Held(np.concatenate([kept.rows, new.rows]), Values.joined([kept.values, new.values]))
     return joined.take(np.argsort(joined.rows, kind="stable"))

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from pxr import Gf, Tf, Usd, UsdGeom  # type: ignore # usd-core has no stubs
 
 from ovstage.population.complaints import reason
 from ovstage.population.forms import BOOL, MATRIX, TOKENS
+from ovstage.population.ragged import Array, Flags, Indices
 
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
@@ -38,8 +38,7 @@ _OPS = {
 }
 """The ops that are computed here, and the values that they take. USD computes a transform with any other."""
 
-Rows = npt.NDArray[np.int64]
-_NOBODY = np.empty(0, np.int64)
+_NONE = np.empty(0, np.int64)
 _quietly = np.errstate(over="ignore", invalid="ignore")  # a scene may be full of infinities
 
 
@@ -75,10 +74,10 @@ def _ask(
     scene: Scene,
     stage: Usd.Stage,
     time: Usd.TimeCode,
-    rows: Rows,
-    left: npt.NDArray[np.bool_],
-    local: npt.NDArray[Any],
-    resets: npt.NDArray[np.bool_],
+    rows: Indices,
+    left: Flags,
+    local: Array,
+    resets: Flags,
 ) -> None:
     """Let USD compute what is left."""
     cache = UsdGeom.XformCache(time)
@@ -91,15 +90,15 @@ def _ask(
             scene.skip((row,), "xformOpOrder", complaint)
 
 
-def _orders(scene: Scene) -> Iterator[tuple[tuple[str, ...], Rows]]:
+def _orders(scene: Scene) -> Iterator[tuple[tuple[str, ...], Indices]]:
     """Each order of ops that prims have, and their rows."""
     found = scene.column("xformOpOrder", TOKENS).packed
     if found is None:
         return
     rows, packed = found
     texts = list(scene.names.tokens)
-    tokens, lengths = np.asarray(packed.numbers)[:, 0], np.asarray(packed.lengths)
-    starts = np.cumsum(lengths) - lengths
+    assert packed.offsets is not None
+    tokens, lengths, starts = packed.numbers[:, 0], packed.lengths, packed.offsets
     for length in sorted(set(lengths.tolist())):  # np.unique would import numpy.ma, 40 ms
         having = np.flatnonzero(lengths == length)
         table = tokens[starts[having, None] + np.arange(length)]
@@ -119,10 +118,10 @@ class _OpValues:
         for column in scene.columns:
             if column.name.startswith("xformOp:"):
                 self._columns.setdefault(column.name, []).append(column)
-        self._read: dict[str, tuple[Rows, npt.NDArray[Any]]] = {}
+        self._read: dict[str, tuple[Indices, Array]] = {}
 
     @_quietly
-    def matrices(self, order: tuple[str, ...], rows: Rows) -> tuple[Rows, npt.NDArray[Any]]:
+    def matrices(self, order: tuple[str, ...], rows: Indices) -> tuple[Indices, Array]:
         """Those of ``rows``, which have the same ops, for which USD need not be asked, and their local matrices."""
         names = order[1:] if order[:1] == (_RESET,) else order
         read = [self._of(name) for name in names]
@@ -135,20 +134,20 @@ class _OpValues:
             local = _after(local, name.split(":")[1], numbers[np.searchsorted(known, rows)])
         return rows, local
 
-    def _of(self, name: str) -> tuple[Rows, npt.NDArray[Any]]:
+    def _of(self, name: str) -> tuple[Indices, Array]:
         """The rows that have an op, ascending, and its numbers as doubles; none if USD has to be asked for it."""
         if name not in self._read:
             accepted = _OPS.get(":".join(name.split(":")[1:2]), ()) if name.startswith("xformOp:") else ()
             columns = self._columns.get(name, [])
             read = [each.packed for each in columns if each.packed and each.form.accepts[0] in accepted]
-            rows = np.concatenate([_NOBODY, *(rows for rows, _ in read)])
-            numbers = [np.asarray(packed.numbers, np.float64) for _, packed in read]
+            rows = np.concatenate([_NONE, *(rows for rows, _ in read)])
+            numbers = [packed.numbers.astype(np.float64) for _, packed in read]
             by_row = np.argsort(rows, kind="stable")
-            self._read[name] = rows[by_row], np.concatenate(numbers)[by_row] if numbers else _NOBODY
+            self._read[name] = rows[by_row], np.concatenate(numbers)[by_row] if numbers else _NONE
         return self._read[name]
 
 
-def _after(local: npt.NDArray[Any], kind: str, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _after(local: Array, kind: str, numbers: Array) -> Array:
     """``local`` times the matrix of an op."""
     if kind == "translate":
         local[:, :, :3] += local[:, :, 3:] * numbers[:, None, :]
@@ -161,7 +160,7 @@ def _after(local: npt.NDArray[Any], kind: str, numbers: npt.NDArray[Any]) -> npt
     return local
 
 
-def _factors(kind: str, numbers: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+def _factors(kind: str, numbers: Array) -> list[Array]:
     if kind == "transform":
         return [numbers.reshape(-1, 4, 4)]
     if kind == "orient":
@@ -170,7 +169,7 @@ def _factors(kind: str, numbers: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
     return [_turns(axis, numbers[:, axis if len(axes) > 1 else 0]) for axis in axes]
 
 
-def _turns(axis: int, degrees: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _turns(axis: int, degrees: Array) -> Array:
     """The matrices of turns about an axis, 0 for x.
 
     Sine and cosine are those of C: the ones of NumPy may round differently at another place in the array.
@@ -185,7 +184,7 @@ def _turns(axis: int, degrees: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return matrices
 
 
-def _rotations(quaternions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _rotations(quaternions: Array) -> Array:
     """The matrices of quaternions i, j, k, real of any length.
 
     As USD does it: the real part is the cosine of half the angle, the imaginary one gives the axis alone. Square roots
@@ -209,9 +208,7 @@ def _rotations(quaternions: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 @_quietly
-def world_matrices(
-    levels: list[Rows], parents: Rows, rows: Rows, local: npt.NDArray[Any], resets: npt.NDArray[np.bool_]
-) -> npt.NDArray[Any]:
+def world_matrices(levels: list[Indices], parents: Indices, rows: Indices, local: Array, resets: Flags) -> Array:
     """The world matrix of each prim in ``rows``, which have the matrices ``local`` (n, 4, 4) and the flags ``resets``.
 
     ``parents`` gives the row of every prim's parent, -1 for none; ``levels`` lists all rows, parents before children.
