@@ -107,12 +107,11 @@ class Query(Handle):
 
         ``mask`` has one truth value per prim, as in ``write_attribute``; words of 64 bits need ``count``, the number of
         prims of this query. The result stays what it is when this query is refreshed or released. It may be dropped
-        without ``release()``, and costs little: what is known of a mask that recurs is kept. Example, which sends those
-        home that are done::
+        without ``release()``, and costs little: what is known of a mask that recurs is kept. Raises
+        ``TypeError`` and ``ValueError`` for what is no mask of this query. Example::
 
-            stage.write_attribute(robots.where(dones), "pose", tick, home[dones], is_array=False)
-
-        Raises ``TypeError`` and ``ValueError`` for what is no mask of this query.
+            done = np.array([True, False])  # of each robot: those that are done stop
+            stage.write_attribute(query.where(done), "velocity", 2, np.zeros((1, 3), np.float32), is_array=False)
         """
         return self._stage._query_where(self, mask, count)
 

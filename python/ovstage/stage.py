@@ -190,7 +190,7 @@ class Stage(native.Stage):
         Raises ``TypeError`` and ``ValueError`` for wrong arguments; what the stage refuses, such as a sealed ordinal,
         shows in the ``Operation`` and is raised by its ``wait()``. Example::
 
-            stage.write(["/A", "/B"], "velocity", 1, np.zeros((2, 3), np.float32)).wait()
+            stage.write(["/A", "/B"], "velocity", 2, np.zeros((2, 3), np.float32)).wait()
         """
         chosen = select(self, prims)
         values = intake.listed(values) if type_name in intake.NAMES else values
@@ -358,14 +358,26 @@ class Stage(native.Stage):
         """Select the prims that satisfy a filter, ``None`` for all of them, as of the latest executed state.
 
         They are listed in the order of their creation, and stay listed until ``Query.refresh``. ``attrs`` limits which
-        attributes the result reports. A filter that cannot be served shows in ``query.op``.
+        attributes the result reports. A filter that cannot be served shows in ``query.op``. Release it when done, with
+        ``with`` or ``release()``. Example::
+
+            with stage.query(ovstage.Filter([ovstage.Predicate("mass", ovstage.FilterOp.HAS)])) as bodies:
+                bodies.result().total_prim_count  # 4
         """
         if filter is not None and not isinstance(filter, Filter):
             raise TypeError(f"filter must be a Filter or None, got {filter!r}; write Filter([...])")
         return self._query(filter.condition() if filter is not None else None, attrs)
 
     def query_from_path_list(self, path_list: int) -> Query:
-        """Select the prims of a path list, in its order, whether they exist yet or not. Answers at once."""
+        """Select the prims of a path list, in its order, whether they exist yet or not. Answers at once.
+
+        The query keeps the list. Raises ``OvstageError`` for a list that the stage does not know. Example::
+
+            robots = PathDictionary(stage).create_path_list_from_strings(["/Robot1", "/Robot2"])
+            with stage.query_from_path_list(robots) as query:
+                stage.write_attribute(query, "mass", 2, np.float32([3, 4]), is_array=False)
+            robots.release()
+        """
         return self._query_path_list(path_list)
 
     def fetch_query_result(self, query: Query | int, timeout: int = TIMEOUT_INFINITE) -> QueryResult:
@@ -438,6 +450,8 @@ class Stage(native.Stage):
         ``ordinal`` is as ``read`` has it. The prims of a table are in the order of their creation, in the column
         ``usd-path``; ``Read.to_arrow`` says how values lie. Each can be written into a stage by ``write_arrow``. Raises
         what ``read_arrow`` raises. Example::
+
+            import pyarrow.feather
 
             for attribute, table in stage.tables().items():
                 pyarrow.feather.write_feather(table, f"{attribute.name}.arrow")
@@ -574,6 +588,14 @@ class Stage(native.Stage):
         There is one group, of all prims in the order of the query, unless ``group_rows`` asks for groups of that many
         prims, the last of fewer, that can be committed one by one while others are being filled. ``PrimMode.UPDATE``
         maps the prims that exist now and leaves the others out; ``PrimMode.INSERT`` is refused when any exists.
+
+        What the stage refuses shows in ``Map.op`` and is raised by the first call that uses the map. Leaving the
+        ``with`` block commits, and raises ``OvstageError`` with the code ``WRITE_FLOOR_VIOLATION`` where the ordinal
+        was sealed meanwhile. Example::
+
+            with stage.map_attribute(query, "velocity", 2) as mapping:
+                for group in mapping.groups():
+                    group.array(0, shaped=True)[:, 2] -= 9.81 / 60  # (N, 3), the memory of the column
         """
         if dtype is not None and not isinstance(dtype, DLDataType):
             raise TypeError(

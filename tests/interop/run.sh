@@ -48,6 +48,9 @@ case ${1:-all} in
     suite oldest 'not test_matrix or NumPy' # the other libraries are not there
     suite newest 'not PyTorch'
     report seen oldest newest
+    printf '== newest: examples that need pyarrow\n'
+    "$made/newest/bin/python" -m pytest -q -p no:cacheprovider --noconftest -k 'test_example and (arrow or tables)' \
+      "$root/tests/python/test_docstrings.py"
     ;;
   torch)
     environment torch --no-deps
