@@ -324,7 +324,7 @@ def test_an_export_that_failed(table: Any, told: Told, tmp_path: Path) -> None:
     from ovstage import population
 
     operation = population.export_to_usd_file_async(table.stage, str(tmp_path / "no folder" / "a.usda"), ordinal=1)
-    operation._future.exception()  # has ended
+    operation._job.wait()
     del operation
     assert [text.split(" and nobody asked why: ")[0] for text in told] == ["export_to_usd_file failed"]
 

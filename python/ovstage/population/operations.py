@@ -1,24 +1,23 @@
-"""Population calls under way: one queue per stage, whose calls run one after the other on a thread of their own.
+"""Population calls under way: one queue for each stage, whose calls run one after the other.
 
-The thread lives as long as there is something to do. Blocking calls wait for it, so that Ctrl-C interrupts the wait and
+Blocking calls wait for it, so that Ctrl-C interrupts the wait and
 never a write: what has begun to write is finished, what has not writes nothing.
 """
 
 from __future__ import annotations
 
 import threading
-import traceback
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 from ovstage import guard
-from ovstage.awaiting import settled, waited
+from ovstage.awaiting import settled
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.population.background import Job, Queue
 from ovstage.unasked import Outcome, text_of
 
 if TYPE_CHECKING:
@@ -26,88 +25,34 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-__all__ = ["Call", "Cancelled", "Job", "Operation", "last_error"]
+__all__ = ["Call", "Operation", "last_error", "telling"]
 
 
-class Cancelled(Exception):
-    """The call was interrupted before it wrote anything."""
-
-
-class Job:
-    """One call: what it does, and how it ended."""
-
-    def __init__(self, number: int, name: str, work: Callable[[Job], Any], outcome: Outcome | None) -> None:
-        self.number = number
-        self.name = name
-        self.done = threading.Event()
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self._work: Callable[[Job], Any] | None = work
-        self._outcome = outcome
-        self._watched: ReferenceType[Outcome] | None = ref(outcome) if outcome is not None else None
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        """Ask the call to end at its next ``check``."""
-        self._cancelled = True
-
-    def check(self) -> None:
-        """End the call here if it is not wanted any more."""
-        if self._cancelled:
-            raise Cancelled(f"{self.name} was interrupted")
-
-    def perform(self) -> None:
-        """Do the work. Whatever goes wrong belongs to whoever waits."""
-        work, self._work = self._work, None
-        outcome, self._outcome = self._outcome, None
-        try:
-            assert work is not None
-            self.result = work(self)
-        except BaseException as error:
-            self.error = error
-            _clear_frames(error)
-            if outcome is not None:
-                outcome.fail(error)
-        self.done.set()
-        del outcome, work  # which the traceback of the error would keep
-
-    def told(self) -> None:
-        """Somebody was told how it ended."""
-        outcome = self._watched() if self._watched is not None else None
-        if outcome is not None:
-            outcome.asked = True
-
-
-def _clear_frames(error: BaseException | None) -> None:
-    """Whoever keeps an error must not keep the scene that its frames were about."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
-
-
-class Queue:
-    """The calls of one stage, in their order."""
+class Calls:
+    """The calls of one stage, by number. Those that have succeeded are forgotten."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a finaliser, which may run anywhere in here, may make a call
-        self._pending: deque[Job] = deque()
-        self._running = False
-        self._open: dict[int, Job] = {}  # not done, or failed and not reported, by number
+        self._queue = Queue("ovstage population")
+        self._open: dict[int, Job] = {}  # not done, or failed and not reported
         self._issued = 0
 
-    def add(self, name: str, work: Callable[[Job], Any], outcome: Outcome | None = None) -> Job:
-        """Queue a call."""
+    def add(self, name: str, work: Callable[[Job], Any], outcome: Outcome | None = None) -> tuple[int, Job]:
+        """Queue a call; its number."""
         with self._lock:
             self._issued += 1
-            job = self._open[self._issued] = Job(self._issued, name, work, outcome)
-            self._pending.append(job)
-            if not self._running:
-                self._running = True
-                threading.Thread(target=self._drain, name="ovstage population").start()
-        return job
+            number = self._issued
+
+            def then_forget(job: Job) -> Any:
+                result = work(job)
+                self.forget(number)
+                return result
+
+            self._open[number] = job = Job(name, then_forget, outcome)
+            return number, self._queue.add(job)
 
     def find(self, number: int) -> Job | None:
-        """A call that is not done, or that failed and nobody has waited for."""
+        """A call that is not done, or that failed before any wait has told it."""
         with self._lock:
             return self._open.get(number)
 
@@ -119,37 +64,26 @@ class Queue:
     def report(self, upto: int) -> list[Job]:
         """The failures up to a number that no wait has reported; they are reported now."""
         with self._lock:
-            failed = [job for number, job in self._open.items() if number <= upto and job.error is not None]
-            for job in failed:
-                del self._open[job.number]
+            failed = {at: job for at, job in self._open.items() if at <= upto and job.error is not None}
+            for at, job in failed.items():
+                del self._open[at]
                 job.told()
-        return failed
+        return list(failed.values())
 
-    def forget(self, job: Job) -> None:
-        """The failure of a call is known to its caller."""
+    def forget(self, number: int) -> None:
+        """How a call ended is known to its caller."""
         with self._lock:
-            self._open.pop(job.number, None)
-
-    def _drain(self) -> None:
-        while True:
-            with self._lock:
-                if not self._pending:
-                    self._running = False
-                    return
-                job = self._pending.popleft()
-            job.perform()
-            if job.error is None:
-                self.forget(job)
+            self._open.pop(number, None)
 
 
-_queues: WeakKeyDictionary[Stage, Queue] = WeakKeyDictionary()
-_queues_lock = threading.RLock()  # as above
+_calls: WeakKeyDictionary[Stage, Calls] = WeakKeyDictionary()
+_calls_lock = threading.RLock()  # as above
 
 
-def _queue(stage: Stage) -> Queue:
+def _calls_of(stage: Stage) -> Calls:
     stage._refuse_fork("population")
-    with _queues_lock:
-        return _queues.setdefault(stage, Queue())
+    with _calls_lock:
+        return _calls.setdefault(stage, Calls())
 
 
 class Operation:
@@ -170,7 +104,7 @@ class Operation:
         self._value = value
         self._keepalive = keepalive
         self._name = name
-        self._job = _queue(stage).find(self._op_id)
+        self._job = _calls_of(stage).find(self._op_id)
         self._refusal = stage.last_error() if self._status else ""
 
     @property
@@ -193,7 +127,7 @@ class Operation:
     def error_message(self) -> str:
         """Why the call was refused or failed; empty while nothing is known to have gone wrong."""
         self._ask()
-        error = self._job.error if self._job and self._job.done.is_set() else None
+        error = self._job.error if self._job and self._job.done else None
         return self._refusal or (text_of(error) if error else "")
 
     def wait(self, timeout: int = TIMEOUT_INFINITE) -> Any:
@@ -205,15 +139,15 @@ class Operation:
         self._stage._refuse_fork(self._name or "population")
         if not self.ok:
             raise OvstageError(self._status, self._named(self._refusal))
-        if self._job is None and not _queue(self._stage).issued(self._op_id):
+        if self._job is None and not _calls_of(self._stage).issued(self._op_id):
             text = f"op_id {self._op_id} is no population call of this stage"
             raise OvstageError(ErrorCode.INVALID_ARGUMENT, self._named(text))
-        if self._job is not None and not self._job.done.is_set():
+        if self._job is not None and not self._job.done:
             _refuse_in_progress(self._name or "wait")
-        if self._job is not None and not waited(self._job.done.wait, limit):
+        if self._job is not None and not self._job.wait(limit):
             return None
         self._keepalive = None
-        failed = _queue(self._stage).report(self._op_id)
+        failed = _calls_of(self._stage).report(self._op_id)
         if self._job is not None and self._job.error is not None:
             self._raise(self._job.error)
         if failed:
@@ -224,7 +158,7 @@ class Operation:
 
     def done(self) -> bool:
         """Whether ``wait()`` would not wait. Consumes nothing."""
-        return not self.ok or self._job is None or self._job.done.is_set()
+        return not self.ok or self._job is None or self._job.done
 
     def __await__(self) -> Generator[Any, None, Any]:
         """``await operation`` does what ``wait()`` does, without holding up the event loop."""
@@ -255,9 +189,9 @@ class Call(Generic[Result]):
     def start(self) -> Operation:
         """Queue it; ``wait`` returns what ``work`` returned."""
         outcome = Outcome(self.stage, self.name)
-        job = self._queue().add(self.name, self._work, outcome)
-        operation = Operation(self.stage, ErrorCode.OK, job.number, value=None, name=self.name)
-        operation._job = job  # it may be done by now, and then the queue does not know it any more
+        number, job = self._calls().add(self.name, self._work, outcome)
+        operation = Operation(self.stage, ErrorCode.OK, number, value=None, name=self.name)
+        operation._job = job  # it may have succeeded by now, and is forgotten then
         operation._outcome = outcome
         return operation
 
@@ -265,16 +199,16 @@ class Call(Generic[Result]):
         """Queue it and wait for it alone. An interruption ends it if it has not begun to write, and is raised either
         way."""
         _refuse_in_progress(self.name)
-        queue = self._queue()
-        job = queue.add(self.name, self._work)
+        calls = self._calls()
+        number, job = calls.add(self.name, self._work)
         try:
-            waited(job.done.wait)
+            job.wait()
         except BaseException:
             job.cancel()
-            waited(job.done.wait)
+            job.wait()
             raise
         finally:
-            queue.forget(job)
+            calls.forget(number)
         if job.error is not None:
             raise _noted(job.error)
         _thread.error = ""
@@ -290,10 +224,10 @@ class Call(Generic[Result]):
             text = f"{self.name}: Stage was destroyed while the call ran"
             raise OvstageError(ErrorCode.INVALID_HANDLE, text) from error
 
-    def _queue(self) -> Queue:
+    def _calls(self) -> Calls:
         if not self.stage.alive:
             raise OvstageError(ErrorCode.INVALID_HANDLE, f"{self.name} called after Stage was destroyed")
-        return _queue(self.stage)
+        return _calls_of(self.stage)
 
 
 def last_error() -> str:

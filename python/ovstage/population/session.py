@@ -26,7 +26,7 @@ from ovstage.population.snapshot import Snapshot
 from ovstage.population.source import Edited, Source, listening
 
 if TYPE_CHECKING:
-    from ovstage.population.operations import Job
+    from ovstage.population.background import Job
     from ovstage.population.origin import Origin
     from ovstage.stage import Stage
 

@@ -18,7 +18,8 @@ from ovstage import guard
 from ovstage.enums import PopulationDomain
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population import operations
-from ovstage.population.operations import Call, Job, Operation
+from ovstage.population.background import Job
+from ovstage.population.operations import Call, Operation
 from ovstage.population.origin import Origin
 from ovstage.population.predicates import Desc
 from ovstage.population.report import Progress, Report

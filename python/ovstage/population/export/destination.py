@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future
 from itertools import count
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from ovstage import guard, leak
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.background import Job
 from ovstage.population.export import rules
 from ovstage.population.export.operation import (
     DestinationCreateOperation,
@@ -49,7 +49,7 @@ class ExportDestination:
         self._stage = guard.stage(stage)
         self._mode = guard.member(mode, ExportDestinationMode, "mode")
         self._storage: Storage | None = None
-        self._pending: Future[Any] | None = None
+        self._pending: Job | None = None
         self._claim = object()  # in its place, so that the table of identifiers does not keep this object alive
         claim(self.identifier, self._claim)
         self._closed = False
@@ -152,7 +152,7 @@ class ExportDestination:
     def _settle(self) -> None:
         """Wait for what is under way; its outcome belongs to its own operation."""
         if self._pending is not None:
-            self._pending.exception()
+            self._pending.wait()
 
     def _ready(self) -> Storage:
         self._settle()

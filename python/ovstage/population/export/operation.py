@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ovstage import guard
-from ovstage.awaiting import settled, waited
+from ovstage.awaiting import settled
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
+from ovstage.population.background import Job, Queue
 from ovstage.unasked import Outcome
 
 if TYPE_CHECKING:
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
     from ovstage.stage import Stage
 
 __all__ = ["DestinationCreateOperation", "DestinationOperation", "ExportOperation", "named"]
+
+
+_queue = Queue("ovstage export")
+"""One for the process, so that exports happen in the order of the calls, whatever their stages."""
 
 
 class _ExportCall:
@@ -43,9 +46,9 @@ class _ExportCall:
         self._refusal = ""
         self._consumed = False
         self._outcome = Outcome(stage, name)
-        self._future: Future[Any] = _worker().submit(_watched, self._outcome, name, work)
+        self._job = _queue.add(Job(name, lambda _: named(name, work), self._outcome))
         if destination is not None:
-            destination._pending = self._future
+            destination._pending = self._job
 
     @property
     def status(self) -> int:
@@ -75,24 +78,21 @@ class _ExportCall:
         self._outcome.asked = True
         if self._consumed:
             raise RuntimeError(f"the result of this {self._name} has already been consumed")
-        if not waited(self._finished, limit):
+        if not self._job.wait(limit):
             return None
-        try:
-            outcome = self._future.result()
-        except OvstageError as error:
-            self._consumed = True
-            self._status, self._refusal = error.code, error.message
-            raise
+        error = self._job.error
+        if error is not None and not isinstance(error, OvstageError):
+            raise error
         self._consumed = True
-        return outcome if self._value is None else self._value
-
-    def _finished(self, seconds: float) -> bool:
-        return not wait((self._future,), seconds).not_done
+        if error is not None:
+            self._status, self._refusal = error.code, error.message
+            raise error
+        return self._job.result if self._value is None else self._value
 
     def done(self) -> bool:
         """Whether ``wait()`` would not wait. Consumes nothing."""
         self._outcome.asked = True
-        return self._consumed or self._future.done()
+        return self._consumed or self._job.done
 
     def __await__(self) -> Generator[Any, None, Any]:
         """``await operation`` does what ``wait()`` does, without holding up the event loop."""
@@ -116,21 +116,6 @@ class DestinationCreateOperation(DestinationOperation):
     def __init__(self, stage: Stage, *, destination: ExportDestination, **details: Any) -> None:
         super().__init__(stage, destination=destination, **details)
         self.destination = destination
-
-
-@lru_cache(maxsize=1)
-def _worker() -> ThreadPoolExecutor:
-    """One thread for the exports of a process, so that they happen in the order of the calls."""
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="ovstage-export")
-
-
-def _watched(outcome: Outcome, name: str, work: Callable[[], Any]) -> Any:
-    try:
-        return named(name, work)
-    except BaseException as error:
-        outcome.fail(error)
-        del outcome  # which the traceback would keep
-        raise
 
 
 def named(name: str, work: Callable[[], Any]) -> Any:
