@@ -122,17 +122,28 @@ ovstage_api_status_t ov_enter(ovstage_context_t* context, const char* symbol) {
   if (context == NULL) return ov_null("instance");
   if (!ov_gate_enter(&context->gate))
     return ov_fail(OVSTAGE_ERROR_INVALID_HANDLE, "%s called after the stage was destroyed", symbol);
-  if (__atomic_load_n(&context->poisoned, __ATOMIC_ACQUIRE)) {
-    const char* text = context->poison != NULL ? context->poison : "the stage broke down for want of memory";
-    ov_fail_text(OVSTAGE_ERROR_INTERNAL, text, strlen(text));
-    ov_gate_leave(&context->gate);
-    return OVSTAGE_ERROR_INTERNAL;
-  }
-  return OVSTAGE_OK;
+  status = ov_broken(context);
+  if (status != OVSTAGE_OK) ov_gate_leave(&context->gate);
+  return status;
+}
+
+ovstage_api_status_t ov_broken(const ovstage_context_t* context) {
+  if (!__atomic_load_n(&context->poisoned, __ATOMIC_ACQUIRE)) return OVSTAGE_OK;
+  const char* text = context->poison != NULL ? context->poison : "the stage broke down for want of memory";
+  return ov_fail_text(OVSTAGE_ERROR_INTERNAL, text, strlen(text));
 }
 
 ovstage_api_status_t ov_enter_instance(ovstage_instance_t* instance, const char* symbol) {
   return ov_enter(instance == NULL ? NULL : instance->context, symbol);
+}
+
+struct timespec ov_deadline(ovstage_timeout_ns_t timeout) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  uint64_t nanoseconds = (uint64_t)at.tv_nsec + timeout % 1000000000;
+  at.tv_sec += (time_t)(timeout / 1000000000 + nanoseconds / 1000000000);
+  at.tv_nsec = (long)(nanoseconds % 1000000000);
+  return at;
 }
 
 /* ---- Out --------------------------------------------------------------------------------------------------------- */
@@ -206,4 +217,5 @@ void ov_context_poison(ovstage_context_t* context, const char* text, size_t leng
   if (!__atomic_compare_exchange_n(&context->poison, &none, copy, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     free(copy);
   __atomic_store_n(&context->poisoned, 1, __ATOMIC_RELEASE);
+  ov_floor_wake(context);
 }

@@ -331,6 +331,28 @@ static ovstage_api_status_t attributes(ovstage_instance_t* instance, ovstage_go_
   return ov_leave(instance->context, symbol, status);
 }
 
+/* ---- Waiting for the write floor --------------------------------------------------------------------------------- */
+
+static ovstage_api_status_t wait_floor(ovstage_instance_t* instance, const ovx_string_or_token_t* names, size_t count,
+                                       ovstage_ordinal_t ordinal, ovstage_timeout_ns_t timeout) {
+  const char* symbol = "wait_floor";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (count > OV_MOST_ENTRIES) {
+    status = ov_too_many("count", count);
+  } else if (names == NULL && count > 0) {
+    status = ov_null("attributes");
+  } else {
+    const ovx_string_or_token_t* own = ov_input_names(&in, "attributes", names, count);
+    if ((status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      status = ov_floor_wait(instance->context, own, count, ordinal, timeout);
+  }
+  ov_inputs_close(&in);
+  return ov_leave(instance->context, symbol, status);
+}
+
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
 
 /* The caller's structure may be older than ours: it gets as much as it has room for. */
@@ -559,4 +581,5 @@ const ovstage_go_v1_t ov_extension = {
     .try_name = try_name,
     .end_name = end_name,
     .list_of_known = list_of_known,
+    .wait_floor = wait_floor,
 };

@@ -27,12 +27,14 @@ void ov_gate_leave(ov_gate* gate) {
   pthread_mutex_unlock(&lock);
 }
 
-bool ov_gate_close(ov_gate* gate) {
-  if (__atomic_fetch_or(&gate->word, CLOSED, __ATOMIC_ACQ_REL) & CLOSED) return false;
+bool ov_gate_closed(const ov_gate* gate) { return (__atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) & CLOSED) != 0; }
+
+bool ov_gate_shut(ov_gate* gate) { return !(__atomic_fetch_or(&gate->word, CLOSED, __ATOMIC_ACQ_REL) & CLOSED); }
+
+void ov_gate_drain(ov_gate* gate) {
   pthread_mutex_lock(&lock);
   while (__atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) != CLOSED) pthread_cond_wait(&emptied, &lock);
   pthread_mutex_unlock(&lock);
-  return true;
 }
 
 /* Not a store: callers that were turned away may still be on their way out, and each takes its one away again. */

@@ -188,18 +188,9 @@ bool ov_log_next(ovstage_log_callback_t callback, void* user_data, ovstage_log_s
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-static struct timespec deadline_after(ovstage_timeout_ns_t timeout) {
-  struct timespec at;
-  clock_gettime(CLOCK_MONOTONIC, &at);
-  uint64_t nanoseconds = (uint64_t)at.tv_nsec + timeout % 1000000000;
-  at.tv_sec += (time_t)(timeout / 1000000000 + nanoseconds / 1000000000);
-  at.tv_nsec = (long)(nanoseconds % 1000000000);
-  return at;
-}
-
 ovstage_api_status_t ov_log_wait(uint64_t mark, ovstage_timeout_ns_t timeout) {
   ovstage_api_status_t status = OVSTAGE_OK;
-  struct timespec deadline = deadline_after(timeout);
+  struct timespec deadline = ov_deadline(timeout);
   pthread_mutex_lock(&lock);
   if (inside_callback())
     status =

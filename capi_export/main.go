@@ -18,6 +18,7 @@
 //	descriptor.c      the tensors that groups point at
 //	managed.c         tensors that a write brings along, and their deleters
 //	export.c          DLPack exports and their deleters
+//	floor.c           waiting for the write floor, without Go while nothing moves
 //	unasked.c         operations that failed, and nobody asked
 //	log.c             the thread that delivers log messages; log_rules.h says which pass
 //	note.c            what the file says of itself to whoever does not load it

@@ -239,14 +239,16 @@ ovstage_api_status_t ovstage_destroy_instance(ovstage_instance_t* instance) {
   ov_begin("ovstage_destroy_instance");
   if (instance == NULL) return OVSTAGE_OK;
   ovstage_context_t* context = instance->context;
-  if (!ov_gate_close(&context->gate))
+  if (!ov_gate_shut(&context->gate))
     return ov_fail(OVSTAGE_ERROR_INVALID_HANDLE, "ovstage_destroy_instance called after the stage was destroyed");
+  ov_floor_wake(context); /* calls that wait for a floor end now */
+  ov_gate_drain(&context->gate);
   ovgoDestroyInstance(context);
   if (context->guarding) ov_memory_guard(0);
   ov_log(OVSTAGE_LOG_VERBOSE, "stage \"%s\" destroyed", context->name);
   pthread_mutex_lock(&lock);
   if (--instances == 0) {
-    ov_gate_close(&ov_dictionary_gate);
+    if (ov_gate_shut(&ov_dictionary_gate)) ov_gate_drain(&ov_dictionary_gate);
     ovgoCloseDictionary();
   }
   unlock_after_drop();

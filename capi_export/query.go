@@ -224,6 +224,27 @@ func ovgoAdvanceWriteFloor(c *C.ovstage_context_t, desc *C.ovstage_write_floor_d
 	return enqueued(i.stage.AdvanceFloor(uint64(desc.ordinal), stage.Scope(desc.scope), names))
 }
 
+//export ovgoFloorReached
+func ovgoFloorReached(
+	c *C.ovstage_context_t, attributes *C.ovx_string_or_token_t, count C.size_t, ordinal C.ovstage_ordinal_t, late C.bool,
+	reached *C.bool,
+) (status C.ovstage_api_status_t) {
+	var tried trials
+	defer func() { tried.end(false) }() // nothing remembers the question
+	defer guard(c, "wait_floor", &status)
+	i := of(c)
+	names := make([]pathdict.Token, count)
+	for k := range names {
+		var err *stage.Error
+		if names[k], err = tried.attribute(i, fmt.Sprintf("attributes[%d]", k), &unsafe.Slice(attributes, count)[k]); err != nil {
+			return fail(err)
+		}
+	}
+	there, err := i.stage.FloorReached(uint64(ordinal), names, bool(late))
+	*reached = C.bool(there)
+	return fail(err)
+}
+
 //export ovgoGetOldestPreservedOrdinal
 func ovgoGetOldestPreservedOrdinal(c *C.ovstage_context_t, out *C.ovstage_ordinal_query_handle_t) (result C.ovstage_enqueue_result_t) {
 	defer guard(c, "ovstage_get_oldest_preserved_ordinal", &result.status)

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <ov_block.h>
 #include <ovstage/ovalign.h>
@@ -39,7 +40,9 @@ typedef struct ov_gate {
 
 bool ov_gate_enter(ov_gate* gate); /* false: closed. Else ov_gate_leave must follow. */
 void ov_gate_leave(ov_gate* gate); /* the last thing a call does with the object: it may be gone right after */
-bool ov_gate_close(ov_gate* gate); /* waits until nobody is inside; false: was closed already */
+bool ov_gate_shut(ov_gate* gate);  /* no further call may enter; false: was shut already */
+void ov_gate_drain(ov_gate* gate); /* waits until all calls have left */
+bool ov_gate_closed(const ov_gate* gate);
 void ov_gate_open(ov_gate* gate);
 
 /* ---- ops.c: operations, answered without Go while none has failed ------------------------------------------------ */
@@ -63,6 +66,15 @@ ovstage_api_status_t ov_op_wait(ovstage_context_t* context, ovstage_op_id_t op, 
                                 ovstage_op_wait_result_t* result);
 ovstage_api_status_t ov_op_release(ovstage_context_t* context, ovstage_op_id_t op);
 ovstage_api_status_t ov_op_status(ovstage_context_t* context, ovstage_op_id_t op);
+
+/* ---- floor.c: waiting for the write floor ------------------------------------------------------------------------ */
+
+/* A floor may have moved, the stage is about to end, or it broke down: calls that wait for a floor look again. */
+void ov_floor_wake(ovstage_context_t* context);
+
+/* The call `wait_floor`, for a caller that is inside the stage. The names are copies. */
+ovstage_api_status_t ov_floor_wait(ovstage_context_t* context, const ovx_string_or_token_t* attributes, size_t count,
+                                   ovstage_ordinal_t ordinal, ovstage_timeout_ns_t timeout);
 
 /* ---- unasked.c: failures about which nobody asked ---------------------------------------------------------------- */
 
@@ -95,6 +107,7 @@ struct ovstage_context_t {
   uint32_t poisoned;        /* a panic was caught: `poison` is set, and every further call is refused */
   uint32_t guarding;        /* guard_reads is on for this stage */
   uint32_t hierarchy_model; /* what RUNTIME_DEFAULT meant when the instance was made */
+  uint64_t floor_moves;     /* how often a floor may have moved */
   int64_t live_exports;     /* DLPack exports made through this instance and not yet deleted */
   ov_op_log ops;
   ov_unasked unasked;
@@ -123,6 +136,12 @@ ovstage_api_status_t ov_begin(const char* symbol);
 /* ov_begin, then enters the context. Unless it answers OVSTAGE_OK the call is over. */
 ovstage_api_status_t ov_enter(ovstage_context_t* context, const char* symbol);
 ovstage_api_status_t ov_enter_instance(ovstage_instance_t* instance, const char* symbol);
+
+/* INTERNAL with the text of the panic that broke the stage, if one did. For a caller that is inside. */
+ovstage_api_status_t ov_broken(const ovstage_context_t* context);
+
+/* The point of the monotonic clock that is so many nanoseconds away. */
+struct timespec ov_deadline(ovstage_timeout_ns_t timeout);
 
 /* Leave after ov_enter; both log a failure and return their argument. ov_accept also opens the operation's tracking. */
 ovstage_api_status_t ov_leave(ovstage_context_t* context, const char* symbol, ovstage_api_status_t status);

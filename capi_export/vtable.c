@@ -55,6 +55,7 @@ static E advance_write_floor(C c, const ovstage_write_floor_desc_t* desc) {
   } else {
     own.attributes = ov_input(&in, "desc.attributes", own.attributes, own.attribute_count, sizeof *own.attributes);
     if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK) result = ovgoAdvanceWriteFloor(c, &own);
+    ov_floor_wake(c);
   }
   ov_inputs_close(&in);
   return ov_accept(c, symbol, result);

@@ -1,7 +1,10 @@
 package stage
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"ovstage/gocore/pathdict"
 )
@@ -46,6 +49,58 @@ func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token
 	}
 	s.seal()
 	return s.succeed(), nil
+}
+
+// FloorReached reports whether the lowest effective floor of the attributes, or the global floor where none is named, has come
+// to the ordinal. An attribute that is not known has the global floor. With late a floor below is a Timeout that says where the
+// floors are.
+func (s *Stage) FloorReached(ordinal uint64, names []pathdict.Token, late bool) (bool, *Error) {
+	if err := s.lock(); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	if err := s.checkNames("attributes", names); err != nil {
+		return false, err
+	}
+	lowest, floor := pathdict.Token(0), s.floor
+	for k, name := range names {
+		if f := s.floorOf(s.find(name)); k == 0 || f < floor {
+			lowest, floor = name, f
+		}
+	}
+	if floor >= ordinal || !late {
+		return floor >= ordinal, nil
+	}
+	of := "the global write floor"
+	if lowest != 0 {
+		of = fmt.Sprintf("the write floor of attribute %q", s.quoted(lowest))
+	}
+	return false, errorf(Timeout, "timeout: %s is %d, ordinal %d was waited for; %s", of, floor, ordinal, s.ahead())
+}
+
+// ahead says which attributes are sealed further than the global floor, the furthest first.
+func (s *Stage) ahead() string {
+	const most = 5
+	var further []*attribute
+	for _, a := range s.attributes {
+		if a.floor > s.floor {
+			further = append(further, a)
+		}
+	}
+	if len(further) == 0 {
+		return "no attribute is sealed further than the global floor"
+	}
+	slices.SortFunc(further, func(a, b *attribute) int {
+		return cmp.Or(cmp.Compare(b.floor, a.floor), cmp.Compare(s.text(a.name), s.text(b.name)))
+	})
+	words := make([]string, 0, most+1)
+	for _, a := range further[:min(most, len(further))] {
+		words = append(words, fmt.Sprintf("%q up to %d", s.quoted(a.name), a.floor))
+	}
+	if rest := len(further) - len(words); rest > 0 {
+		words = append(words, fmt.Sprintf("and %d more", rest))
+	}
+	return fmt.Sprintf("sealed further than the global floor %d: %s", s.floor, strings.Join(words, ", "))
 }
 
 // KeepHistory keeps the values as of the last n sealed ordinals readable, of every attribute, from now on.

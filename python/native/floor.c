@@ -102,7 +102,49 @@ static PyObject* stage_release_ordinal_query(PyObject* self, PyObject* query) {
   return handle_end(self, query, "ordinal_query", "release_ordinal_query", ovstage_release_ordinal_query, NULL);
 }
 
+typedef struct {
+  ovstage_instance_t* instance;
+  const ovx_string_or_token_t* attributes;
+  size_t count;
+  uint64_t ordinal;
+} floor_call;
+
+static ovstage_api_status_t attempt_floor(void* closure, uint64_t timeout) {
+  floor_call* call = closure;
+  return native.go->wait_floor(call->instance, call->attributes, call->count, call->ordinal, timeout);
+}
+
+/* _wait_floor(ordinal, attributes, timeout): the attributes are tokens, none of them stands for the global floor. */
+static PyObject* stage_wait_floor(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { ORDINAL, ATTRIBUTES, TIMEOUT };
+  Stage* self = (Stage*)object;
+  floor_call call = {0};
+  uint64_t timeout;
+  words tokens = {0};
+  if (!check_argument_count("_wait_floor", nargs, 3) || !guard_uint64(args[ORDINAL], "ordinal", &call.ordinal) ||
+      !guard_timeout(args[TIMEOUT], &timeout) ||
+      !tokens_open(&tokens, self, args[ATTRIBUTES], "attributes", "wait_floor", NULL)) {
+    return NULL;
+  }
+  ovx_string_or_token_t* attributes = calloc(tokens.count + 1, sizeof *attributes);
+  for (size_t i = 0; attributes && i < tokens.count; i++) attributes[i].token = ((const uint64_t*)tokens.data)[i];
+  PyObject* answer = NULL;
+  if (!attributes) {
+    PyErr_NoMemory();
+  } else if (stage_begin(self, "wait_floor")) {
+    call.instance = self->instance;
+    call.attributes = attributes;
+    call.count = tokens.count;
+    ovstage_api_status_t status;
+    if (wait_in_slices(attempt_floor, &call, timeout, &status)) answer = none_or_raise(status);
+  }
+  free(attributes);
+  words_close(&tokens);
+  return answer;
+}
+
 PyMethodDef stage_floor_methods[] = {
+    {"_wait_floor", FAST(stage_wait_floor), DOC_Stage__wait_floor},
     {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor), DOC_Stage_advance_write_floor},
     {"get_attribute_write_floor", FAST_KEYWORDS(stage_get_attribute_write_floor), DOC_Stage_get_attribute_write_floor},
     {"get_oldest_preserved_ordinal", stage_get_oldest_preserved_ordinal, METH_NOARGS,

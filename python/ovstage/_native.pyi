@@ -168,6 +168,8 @@ class Stage:
             with stage.get_attribute_write_floor("velocity") as floor:
                 print(floor.fetch())
         """
+    def _wait_floor(self, ordinal: SupportsIndex, attributes: Iterable[int], timeout: SupportsIndex, /) -> None:
+        """Wait for the lowest floor of attributes, or for the global one where none is listed."""
     def get_oldest_preserved_ordinal(self) -> OrdinalQuery:
         """Ask from which ordinal on ranges select exactly what changed; 0 until changes were merged.
 

@@ -3,13 +3,15 @@ Ctrl-C."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar
 
+from ovstage.errors import ErrorCode, OvstageError
 from ovstage.guard import TIMEOUT_INFINITE
 
-__all__ = ["settled", "waited"]
+__all__ = ["elsewhere", "settled", "waited"]
 
 Value = TypeVar("Value", covariant=True)
 
@@ -55,3 +57,28 @@ def waited(wait: Callable[[float], bool], timeout: int = TIMEOUT_INFINITE) -> bo
             return True
         if left <= 0:
             return False
+
+
+async def elsewhere(wait: Callable[[int], None], timeout: int) -> None:
+    """``wait(nanoseconds)`` on a thread of the event loop's executor, in slices: a cancelled ``await`` soon frees it.
+
+    ``wait`` raises an ``OvstageError`` of code ``TIMEOUT`` as long as what it waits for is not there.
+    """
+    import asyncio  # not by every program that imports this package
+
+    cancelled = threading.Event()
+    deadline = None if timeout == TIMEOUT_INFINITE else time.monotonic() + timeout / 1e9
+
+    def run() -> None:
+        while not cancelled.is_set():
+            left = SLICE if deadline is None else deadline - time.monotonic()
+            try:
+                return wait(int(max(0.0, min(left, SLICE)) * 1e9))
+            except OvstageError as error:
+                if error.code != ErrorCode.TIMEOUT or (left <= SLICE and deadline is not None):
+                    raise
+
+    try:
+        await asyncio.get_running_loop().run_in_executor(None, run)
+    finally:
+        cancelled.set()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from ovstage import guard, intake, tables
 from ovstage._load import native
+from ovstage.awaiting import elsewhere
 from ovstage.columns import Columns, MissingColumn, missing_text
 from ovstage.description import Description
 from ovstage.dictionary import PathList, References, minted
@@ -345,6 +346,55 @@ class Stage(native.Stage):
             ]
             return grown(self, groups, prims, attributes)
 
+    def wait_floor(
+        self,
+        ordinal: int,
+        attribute: str | int | None = None,
+        *,
+        attributes: Sequence[str | int] | None = None,
+        timeout: int = TIMEOUT_INFINITE,
+    ) -> None:
+        """Wait until all up to ``ordinal`` is sealed: of one attribute, of several, or by the global write floor.
+
+        Of several it is the lowest floor that counts; one that the stage does not know yet has the global floor. The
+        wait takes no lock and no time of the interpreter, and ends with Ctrl-C. ``timeout`` is in nanoseconds. Raises
+        ``OvstageError``: ``TIMEOUT``, whose text says where the floors are and which attributes are ahead of the global
+        one, and ``INVALID_HANDLE`` when the stage is destroyed meanwhile. Example, in the thread of a reader::
+
+            stage.wait_floor(120, "velocity")
+            velocity = stage.read(paths, ["velocity"], 120)["velocity"].values
+        """
+        trials: list[object] = []
+        self._wait_floor(ordinal, self._floor_tokens(attribute, attributes, trials), timeout)
+
+    async def await_floor(
+        self,
+        ordinal: int,
+        attribute: str | int | None = None,
+        *,
+        attributes: Sequence[str | int] | None = None,
+        timeout: int = TIMEOUT_INFINITE,
+    ) -> None:
+        """``wait_floor`` for asyncio, on a thread of the loop's executor: the loop goes on. May be cancelled. Example::
+
+        await stage.await_floor(120, "velocity")
+        """
+        trials: list[object] = []
+        tokens = self._floor_tokens(attribute, attributes, trials)
+        await elsewhere(lambda part: self._wait_floor(ordinal, tokens, part), guard.timeout(timeout))
+
+    def _floor_tokens(
+        self, attribute: str | int | None, attributes: Sequence[str | int] | None, trials: list[object]
+    ) -> list[int]:
+        if attributes is None:
+            return [] if attribute is None else [self._token(attribute, "attribute", trials)]
+        if attribute is not None:
+            raise TypeError("attribute and attributes are both given: name one attribute, or list several")
+        _, tokens = self._tokens(attributes, trials, "attributes")
+        if not tokens:
+            raise ValueError("attributes must not be empty: list some, or leave it out for the global write floor")
+        return tokens
+
     def _floors(self) -> dict[int, list[int]]:
         """The attributes that there are, by the ordinal up to which they are sealed."""
         found: dict[int, dict[int, None]] = {}
@@ -514,11 +564,13 @@ class Stage(native.Stage):
             ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
         return self.read_attributes(query, tokens, ordinal)
 
-    def _tokens(self, attrs: Sequence[int | str], trials: list[object]) -> tuple[Sequence[int | str], list[int]]:
+    def _tokens(
+        self, attrs: Sequence[int | str], trials: list[object], name: str = "attrs"
+    ) -> tuple[Sequence[int | str], list[int]]:
         """The attributes as given, and the token of each. A new name is only asked for: it goes with the list trials,
         which has to stay until the read is done."""
-        asked = guard.entries(attrs, "attrs", "a list of attributes")
-        return asked, [self._token(item, f"attrs[{at}]", trials) for at, item in enumerate(asked)]
+        asked = guard.entries(attrs, name, "a list of attributes")
+        return asked, [self._token(item, f"{name}[{at}]", trials) for at, item in enumerate(asked)]
 
     def _token(self, attribute: int | str, name: str, trials: list[object]) -> int:
         if isinstance(attribute, str):

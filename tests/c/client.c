@@ -10,6 +10,7 @@
  *     map.c      buffers that are lent to be written to
  *     filter.c   queries that choose prims
  *     unasked.c  failures that nobody asks about
+ *     floors.c   waiting for the write floor
  */
 #include "scene.h"
 
@@ -1218,6 +1219,7 @@ int main(int argc, char** argv) {
   run(refusal_groups, refusal_group_count);
   if (adversary_rounds > 0) run(adversary_groups, adversary_group_count);
   run(unasked_groups, unasked_group_count);
+  run(floor_groups, floor_group_count);
   run(last, 1);
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;

@@ -783,7 +783,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 344);
+SIZE(ovstage_go_v1_t, 352);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -828,6 +828,7 @@ AT(ovstage_go_v1_t, guard_reads, 312);
 AT(ovstage_go_v1_t, try_name, 320);
 AT(ovstage_go_v1_t, end_name, 328);
 AT(ovstage_go_v1_t, list_of_known, 336);
+AT(ovstage_go_v1_t, wait_floor, 344);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -7,6 +7,7 @@
  * them. A panic is answered with INTERNAL and its text, ends the stage that it is about, and nothing else.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,27 @@ static void check_stage_call(const char* name) {
   CHECK(contains(text, TEXT) && contains(text, name));
   if (!is_one_of(name, WITHOUT_STATUS)) CHECK((uint32_t)got.first == OVSTAGE_ERROR_INTERNAL);
   is_poisoned(stage, name);
+  CHECK(ovstage_destroy_instance(stage) == OVSTAGE_OK);
+}
+
+static void* wait_for_ever(void* argument) {
+  const scene* s = (const scene*)argument;
+  bool told = s->go->wait_floor(s->stage, NULL, 0, 1, OVSTAGE_TIMEOUT_INFINITE) == OVSTAGE_ERROR_INTERNAL &&
+              contains(ovstage_get_last_error(), TEXT);
+  return told ? argument : NULL;
+}
+
+/* A thread that waits for a floor of a stage that breaks down is told. */
+static void check_waiter(const scene* other) {
+  ovstage_instance_t* stage = new_stage();
+  if (stage == NULL) return;
+  scene s = {.stage = stage, .go = other->go};
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, wait_for_ever, &s) == 0);
+  call("ovgoCounters", stage->context);
+  void* told = NULL;
+  CHECK(pthread_join(thread, &told) == 0);
+  CHECK(told != NULL);
   CHECK(ovstage_destroy_instance(stage) == OVSTAGE_OK);
 }
 
@@ -182,6 +204,7 @@ int main(int count, char** names) {
   check_process(&other);
   is_in_service(&other);
   check_write();
+  check_waiter(&other);
   is_in_service(&other);
   close_scene(&other);
   check_dictionary_end();

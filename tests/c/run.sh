@@ -22,7 +22,7 @@ warnings=(-Wall -Wextra -Werror -pedantic "-I$include")
 c=("${cc[@]}" -std=c11 "${warnings[@]}")
 cpp=("${cxx[@]}" -std=c++17 "${warnings[@]}")
 sources=("$here/client.c" "$here/values.c" "$here/map.c" "$here/filter.c" "$here/hierarchy.c" "$here/refusals.c"
-  "$here/adversary.c" "$here/unasked.c" "$here/scene.c")
+  "$here/adversary.c" "$here/unasked.c" "$here/floors.c" "$here/scene.c")
 link=("-L$directory" "-Wl,-rpath,$directory" -lovstage -pthread)
 
 work=$(mktemp -d)

@@ -54,6 +54,10 @@ extern int adversary_rounds; /* how often a call is tried against one */
 extern const check_group unasked_groups[];
 extern const size_t unasked_group_count;
 
+/* Those of floors.c. */
+extern const check_group floor_groups[];
+extern const size_t floor_group_count;
+
 bool check(bool held, const char* condition, const char* function, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)

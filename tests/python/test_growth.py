@@ -246,6 +246,8 @@ def test_names_that_are_only_asked_for(table):
         table.stage.delete_attributes(table.query, [name], 9).wait()
         with table.stage.get_attribute_write_floor(name) as floor:
             assert floor.fetch() == 0
+        with pytest.raises(OvstageError, match="timeout"):
+            table.stage.wait_floor(1, name, timeout=0)
 
     soak(step, interned, warm=400)
 

@@ -34,6 +34,14 @@ def outlived_operation() -> ovstage.Operation:
 # --- the rows ---
 
 STAGES_AND_OPERATIONS: list[Row] = [
+    (
+        "TypeError: attribute and attributes are both given: name one attribute, or list several",
+        lambda s: s.stage.wait_floor(1, "a", attributes=["b"]),
+    ),
+    (
+        "ValueError: attributes must not be empty: list some, or leave it out for the global write floor",
+        lambda s: s.stage.wait_floor(1, attributes=[]),
+    ),
     ("ValueError: name must not contain NUL, got 'a\\x00b'", lambda s: ovstage.Stage("a\0b")),
     ("TypeError: expected str for name, got 5 (int)", lambda s: ovstage.Stage(5)),
     (

@@ -465,6 +465,23 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_api_status_t (*list_of_known)(ovstage_instance_t*, const ovx_string_t* paths, size_t count,
                                         ovx_primpath_list_t* out, size_t* unknown);
+
+  /* ---- Waiting for the write floor ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Waits until the write floor has come to an ordinal: the lowest effective floor of the attributes, or the global
+   * floor when none is named. An attribute that the stage does not know has the global floor. The call sleeps until a
+   * floor moves; it holds no lock, and keeps no other call from doing anything. A destroy of the stage ends it.
+   *
+   *   attributes  names or tokens; NULL with 0: the global floor
+   *   ordinal     what the floor has to reach; 0 is reached at once
+   *   timeout     nanoseconds; 0 only asks, OVSTAGE_TIMEOUT_INFINITE has no end
+   *
+   * Any thread. Returns OK, TIMEOUT - the last error says where the floors are, and which attributes are ahead -,
+   * INVALID_HANDLE when the stage is destroyed, meanwhile too, or INVALID_ARGUMENT.
+   */
+  ovstage_api_status_t (*wait_floor)(ovstage_instance_t*, const ovx_string_or_token_t* attributes, size_t count,
+                                     ovstage_ordinal_t ordinal, ovstage_timeout_ns_t timeout);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
