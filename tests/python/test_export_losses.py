@@ -236,6 +236,38 @@ def test_what_no_schema_declares_is_named(tmp_path: Path) -> None:
         assert named(report.skipped) == {("/World/Props/Ball", "lab:near")}
 
 
+@pytest.mark.parametrize("how", ["typed", "pattern"])
+def test_which_prototype_an_instance_shows_is_no_loss(tmp_path: Path, how: str) -> None:
+    text = """#usda 1.0
+        class "Tree"
+        {
+            def Sphere "Crown"
+            {
+            }
+        }
+        def Xform "A" (
+            instanceable = true
+            inherits = </Tree>
+        )
+        {
+        }
+        def "B" (
+            instanceable = true
+            inherits = </Tree>
+        )
+        {
+        }
+        """
+    file = tmp_path / "out.usda"
+    with opened(text) as stage:
+        assert "usd-prototype" in stage.read(["/A"], ["usd-prototype"])
+        if how == "typed":
+            report = population.export_typed_hierarchy_to_usd_file(stage, file, "/", 1)
+        else:
+            report = population.export_to_usd_file(stage, file, 1, attribute_rules=[EVERYTHING])
+    assert not [entry for entry in report.skipped if entry.attribute == "usd-prototype"]
+
+
 def test_prims_without_a_type_keep_transforms_and_attributes(stage: ovstage.Stage, tmp_path: Path) -> None:
     put(stage, {"/Robot/arm": moved(1, 2, 3)}, "omni:xform", semantic=10)
     put(stage, {"/Robot/arm": np.float32(0.5)}, "mass", 2)

@@ -14,9 +14,7 @@ from pxr import Sdf, Usd, UsdGeom, UsdPhysics  # type: ignore # usd-core has no 
 from ovstage.population.forms import BOOL, DOUBLE, RELATIONSHIP, TOKEN, TOKENS, Form, form_of, plain_form
 from ovstage.population.texts import NO_TEXT, Unfit, readable
 
-__all__ = ["INFIX", "metadata_form", "metadata_values", "stage_values", "units"]
-
-INFIX = "usd-metadata:"
+__all__ = ["metadata_form", "metadata_values", "stage_values", "units"]
 
 _UNREADABLE = object()  # a value that USD does not hand out
 

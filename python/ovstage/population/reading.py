@@ -19,22 +19,17 @@ from ovstage.population import bindings
 from ovstage.population.authored import UNRESOLVED, Authored, Slot, needs_its_place
 from ovstage.population.columns import Scene
 from ovstage.population.forms import RELATIONSHIP, TOKEN, TOKENS
-from ovstage.population.metadata import INFIX, metadata_form, metadata_values, stage_values, units
+from ovstage.population.metadata import metadata_form, metadata_values, stage_values, units
+from ovstage.population.reserved import LOCAL, METADATA, PROTOTYPE, RESET, SCHEMAS, TYPE, UNTYPED, WORLD
 from ovstage.population.schemas import Declarations, Declared
 from ovstage.population.scope import BARE
 from ovstage.population.texts import NO_TEXT, Unfit, checked, readable
-from ovstage.population.transforms import LOCAL, RESET, WORLD, publish_transforms
+from ovstage.population.transforms import publish_transforms
 
 if TYPE_CHECKING:
     from ovstage.population.scope import Scope, Want
 
-__all__ = ["PROTOTYPE", "UNTYPED", "gather"]
-
-UNTYPED = "__ovstage_population_untyped__"
-"""Type name given to a ``def`` without a type, so that such a prim can still be found by type."""
-
-PROTOTYPE = "usd-prototype"
-"""The column that says of an instance root which prototype it shows: a relationship with one target."""
+__all__ = ["gather"]
 
 _COMPUTED = frozenset({LOCAL, RESET, WORLD, "omni:fabric:localMatrix"})
 """What every transform is published as; a scene that authors such names itself is not asked."""
@@ -203,7 +198,7 @@ class Reader:
         """Add what follows from all prims together."""
         scene = self.scene
         self._add_prototypes()
-        kinds, schemas = scene.column("usd-prim-type", TOKEN), scene.column("usd-schemas", TOKENS)
+        kinds, schemas = scene.column(TYPE, TOKEN), scene.column(SCHEMAS, TOKENS)
         for kind, rows in self._types.items():
             kinds.share(rows, kind or UNTYPED)
         for declared in self._declarations:
@@ -273,10 +268,10 @@ class Reader:
     def _add_metadata(self, row: int, prefix: str, name: str, value: object) -> None:
         try:
             stored = metadata_form(name, value)
-            column = checked(prefix + INFIX + name)
+            column = checked(prefix + METADATA + name)
         except (UnicodeDecodeError, Unfit) as error:
             self.scene.skip(
-                (row,), prefix + INFIX + name, NO_TEXT if isinstance(error, UnicodeDecodeError) else str(error)
+                (row,), prefix + METADATA + name, NO_TEXT if isinstance(error, UnicodeDecodeError) else str(error)
             )
             return
         if stored is None:

@@ -11,7 +11,8 @@ import numpy as np
 from ovstage.dictionary import PathDictionary
 from ovstage.population.forms import BOOL, MATRIX, Form
 from ovstage.population.ragged import Flags, Indices, Values
-from ovstage.population.transforms import LOCAL, RESET, WORLD, world_matrices
+from ovstage.population.reserved import LOCAL, RESET, WORLD
+from ovstage.population.transforms import world_matrices
 
 if TYPE_CHECKING:
     from ovstage.population.columns import Scene

@@ -17,13 +17,12 @@ from pxr import Gf, Tf, Usd, UsdGeom  # type: ignore # usd-core has no stubs
 from ovstage.population.complaints import reason
 from ovstage.population.forms import BOOL, MATRIX, TOKENS
 from ovstage.population.ragged import Array, Flags, Indices
+from ovstage.population.reserved import LOCAL, RESET
 
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
-__all__ = ["LOCAL", "RESET", "WORLD", "publish_transforms", "world_matrices"]
-
-LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
+__all__ = ["publish_transforms", "world_matrices"]
 
 _RESET = "!resetXformStack!"
 _SHORTEST = 1e-10  # GF_MIN_VECTOR_LENGTH: a shorter imaginary part turns nothing

@@ -21,13 +21,13 @@ from ovstage.population.export.rules import (
     RuleFlag,
 )
 from ovstage.population.export.selection import definition, is_bare, leaves_open
-from ovstage.population.export.transforms import RESETS, XFORM, author_transforms, passed_over, with_transform
+from ovstage.population.export.transforms import author_transforms, passed_over, with_transform
 from ovstage.population.export.types import inferred, usd_values
+from ovstage.population.reserved import LOCAL, METADATA, PROTOTYPE, RESET, SCHEMAS, TYPE
 
 __all__ = ["author_attributes"]
 
 _DERIVED = "omni:fabric:"
-_METADATA = "usd-metadata:"
 _CONNECT = ".connect"
 _EDGES = (AttributeSemantic.RELATIONSHIP_PATH_ID, AttributeSemantic.CONNECTION_PATH_ID)
 _UNDECLARED = "no type or schema of the prim declares it: name its namespace, or it with an attribute rule"
@@ -40,7 +40,7 @@ def author_attributes(draft: Draft) -> None:
         written = sum(_column(draft, rows, rule) for name in names for rows in draft.selected.rows(name))
         if rule.source_attribute_name_match == NameMatch.GLOB:
             _pass_over_connections(draft, rule)
-        if XFORM not in names and fnmatchcase(XFORM, rule.source_attribute_name):
+        if LOCAL not in names and fnmatchcase(LOCAL, rule.source_attribute_name):
             passed_over(draft, rule)
         if rule.has(RuleFlag.REQUIRED) and not written:
             raise failure(
@@ -52,7 +52,7 @@ def author_attributes(draft: Draft) -> None:
 
 
 def _rank(rule: AttributeRule) -> tuple[bool, bool]:
-    return rule.source_attribute_name != XFORM, rule.source_attribute_name_match == NameMatch.GLOB
+    return rule.source_attribute_name != LOCAL, rule.source_attribute_name_match == NameMatch.GLOB
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,16 @@ def _column(draft: Draft, rows: Rows, rule: AttributeRule) -> int:
         _left_out(draft, rows, places, "paths are no value: name it with a property rule")
         return 0
     name = rule.destination_attribute_name or rows.name
-    if name == XFORM:
+    if name == LOCAL:
         return author_transforms(draft, rows, places, required=rule.has(RuleFlag.REQUIRED))
-    if rows.name in (RESETS, "xformOpOrder") or rows.name.startswith("xformOp:"):
+    if rows.name in (RESET, "xformOpOrder") or rows.name.startswith("xformOp:"):
         places = [(at, prim) for at, prim in places if prim.path not in draft.transformed]
     return _values(draft, rows, places, rule, name)
 
 
 def _declared_attributes(draft: Draft) -> None:
     """Write what the type and the recorded schemas of a prim declare, unless a rule has written it."""
-    for rows in draft.selected.rows(XFORM):
+    for rows in draft.selected.rows(LOCAL):
         places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
         author_transforms(draft, rows, with_transform(draft, places), identities=False)
     silent = AttributeRule(flags=RuleFlag.INFER_CUSTOM_TYPE)  # for names that a type leaves open
@@ -232,9 +232,9 @@ def _left_out(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], reason: 
 def _reserved(name: str) -> bool:
     """Whether a column is derived, or written in a way of its own, so that patterns pass over it."""
     return (
-        name in (XFORM, RESETS, "usd-prim-type", "usd-schemas")
-        or name.startswith((_DERIVED, _METADATA))
-        or f":{_METADATA}" in name
+        name in (LOCAL, RESET, TYPE, SCHEMAS, PROTOTYPE)
+        or name.startswith((_DERIVED, METADATA))
+        or f":{METADATA}" in name
         or name.endswith(_CONNECT)
     )
 

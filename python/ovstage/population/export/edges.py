@@ -14,6 +14,7 @@ from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import ExportProjection, PropertyKind, PropertyRule, RuleFlag
 from ovstage.population.export.schemas import apply
 from ovstage.population.export.selection import definition, is_bare, leaves_open
+from ovstage.population.reserved import PROTOTYPE
 
 __all__ = ["author_edges"]
 
@@ -39,7 +40,7 @@ def author_edges(draft: Draft) -> None:
     if draft.options.projection == ExportProjection.SCHEMA_DECLARED:
         for name in list(draft.selected.names):
             for rows in draft.selected.rows(name):
-                if rows.semantic == AttributeSemantic.RELATIONSHIP_PATH_ID:
+                if rows.semantic == AttributeSemantic.RELATIONSHIP_PATH_ID and name != PROTOTYPE:
                     _edges(draft, rows, None)
         _declared_connections(draft)
 

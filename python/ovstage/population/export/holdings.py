@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ovstage.errors import ErrorCode, OvstageError
-from ovstage.population.reading import UNTYPED
+from ovstage.population.reserved import METADATA, SCHEMAS, TYPE, UNTYPED
 from ovstage.values import OrdinalRange
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class Holdings:
         self._stage = stage
         self._columns = columns
         self._texts: dict[int, str] = {0: ""}
-        types = dict(self._texts_of("usd-prim-type"))
+        types = dict(self._texts_of(TYPE))
         schemas: dict[int, list[str]] = {}
-        for name in ("usd-schemas", "usd-metadata:apiSchemas"):
+        for name in (SCHEMAS, f"{METADATA}apiSchemas"):
             for row, words in self._texts_of(name):
                 schemas.setdefault(row, []).extend(words)
         self.prims = [

@@ -12,11 +12,11 @@ from ovstage.population.export.draft import Draft, placed
 from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import ExportProjection, MetadataKind, MetadataRule, RuleFlag
 from ovstage.population.export.types import inferred, usd_values
+from ovstage.population.reserved import METADATA
 
 __all__ = ["author_metadata"]
 
-_PREFIX = "usd-metadata:"
-_SCHEMAS = "usd-metadata:apiSchemas"  # are applied
+_SCHEMAS = f"{METADATA}apiSchemas"  # are applied
 _DICTIONARIES = {"customData", "assetInfo", "customLayerData"}
 
 
@@ -24,10 +24,10 @@ def author_metadata(draft: Draft) -> None:
     """Write what metadata rules name. Layer metadata comes from the prim ``/`` unless a rule gives a path."""
     layer, held, report = draft.layer, draft.held, draft.report
     for rule in draft.options.metadata_rules:
-        source = rule.source_metadata_name.removeprefix(_PREFIX)
+        source = rule.source_metadata_name.removeprefix(METADATA)
         on_layer = rule.metadata_kind in (MetadataKind.LAYER_CUSTOM_DATA, MetadataKind.LAYER_STANDARD)
         written = examined = 0
-        for rows in held.rows(_PREFIX + source):
+        for rows in held.rows(METADATA + source):
             values = _values(draft, rows)
             for at, row in enumerate(rows.prims):
                 prim = held.by_row(row)
@@ -36,7 +36,7 @@ def author_metadata(draft: Draft) -> None:
                 ):
                     continue
                 examined += 1
-                name = (rule.destination_metadata_name or source).removeprefix(_PREFIX)
+                name = (rule.destination_metadata_name or source).removeprefix(METADATA)
                 spec = layer.pseudoRoot if on_layer else draft.spec(prim)
                 value = None if values is None else values[at]
                 if value is not None and _author(spec, layer, rule.metadata_kind, name, value):
@@ -58,9 +58,9 @@ def author_metadata(draft: Draft) -> None:
 
 def _name_others(draft: Draft) -> None:
     """Name the metadata that a typed export leaves out, since no rule names it."""
-    named = {_PREFIX + rule.source_metadata_name.removeprefix(_PREFIX) for rule in draft.options.metadata_rules}
+    named = {METADATA + rule.source_metadata_name.removeprefix(METADATA) for rule in draft.options.metadata_rules}
     for column in draft.selected.names:
-        if column.startswith(_PREFIX) and column not in named | {_SCHEMAS}:
+        if column.startswith(METADATA) and column not in named | {_SCHEMAS}:
             for rows in draft.selected.rows(column):
                 paths = [draft.prims[row].path for row in rows.prims if row in draft.prims]
                 draft.report.leave_out(column, paths, "name it with a metadata rule")

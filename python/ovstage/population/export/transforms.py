@@ -14,11 +14,10 @@ from ovstage.population.export.rules import AttributeRule, TransformPolicy
 from ovstage.population.export.selection import definition
 from ovstage.population.export.types import inferred, usd_values
 from ovstage.population.export.xform_ops import author_matrix, author_operations, same_matrix
+from ovstage.population.reserved import LOCAL, RESET
 
-__all__ = ["RESETS", "XFORM", "author_transforms", "passed_over", "with_transform"]
+__all__ = ["author_transforms", "passed_over", "with_transform"]
 
-XFORM = "omni:xform"
-RESETS = "omni:resetXformStack"
 _ORDER = "xformOpOrder"
 _SHEARED = "has a shear or a projection: no translate, orient and scale make it; use the transform policy USD_MATRIX_OP"
 _IDENTITY = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
@@ -30,7 +29,7 @@ def author_transforms(
     """Write local matrices by the policy; returns how many. ``identities=False`` leaves out those that do nothing."""
     policy = draft.options.transform_policy
     if rows.schema != ("float64", 16) or rows.is_array:
-        raise failure(ErrorCode.OP_FAILED, f"{XFORM} holds {rows.schema}, a transform is one 4x4 of float64")
+        raise failure(ErrorCode.OP_FAILED, f"{LOCAL} holds {rows.schema}, a transform is one 4x4 of float64")
     draft.report["attributes_examined"] += len(places)
     draft.report["transforms_examined"] += len(places)
     if policy == TransformPolicy.NONE:
@@ -40,7 +39,7 @@ def author_transforms(
     matrices = rows.fixed()
     spelled_out = _spelled_out(draft, places, matrices, resets) if policy == TransformPolicy.USD_XFORM_OP else set()
     draft.report["transforms_exported"] += len(spelled_out)
-    draft.written.update((path, XFORM) for path in spelled_out)
+    draft.written.update((path, LOCAL) for path in spelled_out)
     written = 0
     for at, prim in places:
         matrix, reset = matrices[at].tolist(), prim.row in resets
@@ -54,10 +53,10 @@ def author_transforms(
             draft.report["attributes_unsupported"] += 1
             if required:
                 raise failure(ErrorCode.OP_FAILED, f"the transform of {prim.path} {_SHEARED}")
-            draft.report.leave_out(XFORM, [prim.path], _SHEARED)
+            draft.report.leave_out(LOCAL, [prim.path], _SHEARED)
             continue
         draft.transformed.add(prim.path)
-        draft.written.add((prim.path, XFORM))
+        draft.written.add((prim.path, LOCAL))
         if not prim.usd_type:
             draft.types[prim.path] = "Xform"  # USD moves nothing that has no type
         written += 1
@@ -69,7 +68,7 @@ def author_transforms(
 def _resets(draft: Draft) -> set[int]:
     """The prims whose transform starts over from the world."""
     found: set[int] = set()
-    for rows in draft.held.rows(RESETS):
+    for rows in draft.held.rows(RESET):
         found.update(row for row, value in zip(rows.prims, rows.fixed()[:, 0].tolist(), strict=True) if value)
     return found
 
@@ -143,15 +142,15 @@ def with_transform(draft: Draft, places: list[tuple[int, Prim]]) -> list[tuple[i
             able.append((at, prim))
         else:
             unable.append(prim.path)
-    draft.report.leave_out(XFORM, unable, "the type of the prim has no transform in USD")
+    draft.report.leave_out(LOCAL, unable, "the type of the prim has no transform in USD")
     return able
 
 
 def passed_over(draft: Draft, rule: AttributeRule) -> None:
     """Name the matrices that a pattern seems to mean, where the operations that it wrote do not make them."""
-    for rows in draft.selected.rows(XFORM):
+    for rows in draft.selected.rows(LOCAL):
         places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
         places = [(at, prim) for at, prim in places if rule.means(prim)]
         same = _spelled_out(draft, places, rows.fixed(), _resets(draft))
         paths = [prim.path for _, prim in places if prim.path not in same]
-        draft.report.leave_out(XFORM, paths, "a pattern does not mean local matrices: add the rule 'omni:xform'")
+        draft.report.leave_out(LOCAL, paths, "a pattern does not mean local matrices: add the rule 'omni:xform'")
