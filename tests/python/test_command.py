@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 
 import pytest
@@ -22,6 +24,17 @@ def test_help_without_a_command():
     assert "python -m ovstage" in done.stdout
     for command in ("info", "self-test", "bench", "usd"):
         assert command in done.stdout
+
+
+@pytest.mark.parametrize("words", [["info"], ["self-test", "--quick"]])
+def test_a_pipe_whose_reader_has_ended_is_no_fault(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run(*words, stdout=writer)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_unknown_command():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import run_child
 
 from ovstage import population
 from ovstage.command import main
@@ -30,6 +32,16 @@ def scene(tmp_path: Path) -> str:
     file = tmp_path / "scene.usda"
     file.write_text(SCENE)
     return str(file)
+
+
+def test_a_pipe_whose_reader_has_ended_is_no_fault(scene):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run_child([sys.executable, "-m", "ovstage", "usd", scene], stdout=writer)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_what_came_of_a_scene(scene, capsys):

@@ -62,6 +62,18 @@ def test_any_scene_will_do(tmp_path: Path, ticks: int) -> None:
     assert (tmp_path / "paths.png").stat().st_size > 0
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_what_is_not_represented_is_one_line_until_it_is_asked_for(tmp_path: Path, verbose: bool) -> None:
+    scene = tmp_path / "arm.usda"
+    scene.write_text(SCENE.replace('"Hand"', '"Hand" (prepend apiSchemas = ["OneAPI", "OtherAPI"])'))
+    run = demo("--scene", scene, "--ticks", 1, "--out", tmp_path / "paths.png", *["--verbose"] * verbose)
+    assert run.returncode == 0, run.stderr
+    lines = [line for line in run.stdout.splitlines() if "not represented" in line]
+    assert len(lines) == (2 if verbose else 1), run.stdout
+    assert ("OneAPI" in run.stdout) == verbose
+    assert ("--verbose names them" in run.stdout) != verbose
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

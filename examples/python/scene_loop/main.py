@@ -3,7 +3,7 @@
 The producer writes poses straight into mapped stage memory with a Warp kernel and seals a tick; the consumer reads
 sealed snapshots through DLPack while the next tick is being written, and checks that it never sees half of one.
 
-    python main.py [--scene FILE] [--ticks N] [--out FILE]
+    python main.py [--scene FILE] [--ticks N] [--out FILE] [--verbose]
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         return fail(str(error), UNUSABLE_INPUT)
     with scene.stage:
         outcome = run(scene, options.ticks, console)
-        show(scene, outcome, console)
+        show(scene, outcome, console, options.verbose)
     if outcome.findings.places:
         try:
             draw(scene, outcome.findings, options.out)
@@ -65,6 +65,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--out", metavar="FILE", type=picture_file, default=PICTURE, help="the picture (build/demo/paths.png)"
     )
+    parser.add_argument("--verbose", action="store_true", help="name what of the scene is not represented")
     return parser.parse_args(arguments)
 
 

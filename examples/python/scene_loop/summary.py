@@ -10,13 +10,13 @@ from rich.table import Table
 from scene import Scene
 
 
-def show(scene: Scene, outcome: Outcome, console: Console) -> None:
+def show(scene: Scene, outcome: Outcome, console: Console, verbose: bool) -> None:
     """Print what was loaded, what the loop did, and what a call costs."""
-    console.print(facts(scene, outcome))
+    console.print(facts(scene, outcome, verbose))
     console.print(costs(outcome))
 
 
-def facts(scene: Scene, outcome: Outcome) -> Table:
+def facts(scene: Scene, outcome: Outcome, verbose: bool) -> Table:
     report, findings = scene.report, outcome.findings
     table = Table(title="Scene loop", title_justify="left", show_header=False)
     table.add_column(style="cyan")
@@ -26,8 +26,10 @@ def facts(scene: Scene, outcome: Outcome) -> Table:
     table.add_row("prims", f"{len(report.paths):,}", f"of {Path(report.path).name}")
     table.add_row("columns", f"{report.columns:,}", f"{report.values:,} values")
     table.add_row("bytes", f"{report.bytes:,}", "as loaded")
-    for skipped in report.skipped:
+    for skipped in report.skipped if verbose else ():
         table.add_row("not represented", f"{skipped.count:,}", str(skipped))
+    if report.skipped and not verbose:
+        table.add_row("not represented", f"{len(report.skipped):,}", "--verbose names them")
     for warning in report.warnings:
         table.add_row("USD warns", "", warning)
     table.add_section()

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import signal
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -15,6 +18,17 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands and return the exit status: 0, or 1 when something does not work."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()  # here, where a pipe that has ended can be told from a fault
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
+        return 128 + signal.SIGPIPE
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     match options.command:
