@@ -245,7 +245,7 @@ test_go() {
   # With the tag tiny caches and logs are so small that the random plays go through all that happens at their bounds.
   check 'Go tests, tiny bounds' go test -tags tiny ./gocore/column ./gocore/query ./gocore/stage
   # The race detector cannot be loaded with a shared library, so the packages around the C ABI go without it.
-  mapfile -t around < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '^ovstage/(gocore|tests/go)/' | grep .)
+  mapfile -t around < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '/ovstage/(gocore|tests/go)/' | grep .)
   if [ ${#around[@]} != 0 ]; then
     check 'Go tests around the C ABI' go test "${around[@]}"
   else

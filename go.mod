@@ -1,4 +1,4 @@
-module ovstage
+module ovstage.dev/ovstage
 
 go 1.26
 

@@ -9,7 +9,7 @@ import "C"
 import (
 	"unsafe"
 
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // ovgoAttributes hands out an array that C frees, since how many there are is known only now.

@@ -8,7 +8,7 @@ import "C"
 import (
 	"sync/atomic"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // count adds what an instance knows about itself.

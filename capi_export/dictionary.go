@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // shared is the dictionary of the process: made with the first instance, closed with the last. Both happen under the process

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/scene"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/scene"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // instance is the Go half of an ovstage_context_t: the stage, and what clients hold of it.

@@ -8,8 +8,8 @@ import "C"
 import (
 	"unsafe"
 
-	"ovstage/gocore/stage"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // mappedGroup is a fetched group of an open map. The C structure of one has no identity, so clients name it by its tensors

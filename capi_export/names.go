@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"unsafe"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // trials are the names of one call that nobody knew before it. They stay when the call goes well, else they go again.

@@ -5,7 +5,7 @@ package main
 */
 import "C"
 
-import "ovstage/gocore/stage"
+import "ovstage.dev/ovstage/gocore/stage"
 
 // ovgoOpFailure returns how an operation failed, OK if it did not, and leaves the text with the thread.
 //

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 //export ovgoPublish

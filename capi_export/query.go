@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"unsafe"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // firstAddress is the lowest that Go takes for an address at all: it must not meet a smaller one in a pointer.

@@ -8,10 +8,10 @@ import "C"
 import (
 	"unsafe"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // heldGroup is what a client holds by a fetched group: the tensors with their buffers, and the list that the prims are

@@ -9,9 +9,9 @@ import "C"
 import (
 	"unsafe"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/scene"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/scene"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 //export ovgoClone

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"unsafe"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/stage"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // batch is what one write call needs for its translation. Batches are used again: a steady frame allocates nothing here.

@@ -1,6 +1,6 @@
 package column
 
-import "ovstage/gocore/bitset"
+import "ovstage.dev/ovstage/gocore/bitset"
 
 // Alive tells which of rows hold a value at an ordinal: whose newest state at or below it, sealed or not, is not a delete.
 // The answer is in the order of rows.

@@ -3,7 +3,7 @@ package column
 import (
 	"unsafe"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // SpanSize is the number of bytes of a span.

@@ -1,6 +1,6 @@
 package column
 
-import "ovstage/gocore/memory"
+import "ovstage.dev/ovstage/gocore/memory"
 
 // buffer is a block that held an earlier sealed state of this column. behind lists the rows that changed since; once
 // they are too many to be worth replaying the block is merely memory of the right size (stale).

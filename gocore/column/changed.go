@@ -1,6 +1,6 @@
 package column
 
-import "ovstage/gocore/bitset"
+import "ovstage.dev/ovstage/gocore/bitset"
 
 // Changed returns the rows that sealed writes and deletes changed in [start, end], those that were changed again after
 // end, and the highest ordinal of a change in the range.

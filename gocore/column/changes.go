@@ -3,7 +3,7 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/bitset"
 )
 
 // changes remembers which rows changed at which sealed ordinal. Recent changes are kept one by one, as the row sets that

@@ -1,8 +1,8 @@
 package column
 
 import (
-	"ovstage/gocore/memory"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // Column holds the rows of one attribute with one schema.

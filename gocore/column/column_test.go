@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/memory"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 var int32Schema = Schema{DType: tensor.DType{Code: tensor.Int, Bits: 32, Lanes: 1}}

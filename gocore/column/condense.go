@@ -3,8 +3,8 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // Of many records of one ordinal only the last state of each row can be seen: by readers once the ordinal is sealed, before

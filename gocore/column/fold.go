@@ -1,8 +1,8 @@
 package column
 
 import (
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // fold finds the buffer for the new state and brings it to where the rows of the records after adopt can be scattered into

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // record is one unsealed write: packed bytes for rows, in the order of rows. Without a block it is a delete.

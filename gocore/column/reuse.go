@@ -3,7 +3,7 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // Buffer returns a block of at least size bytes for a payload that may cover the column. It prefers one that the column

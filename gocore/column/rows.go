@@ -3,9 +3,9 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // Rows names rows of a column in the order in which a payload lists them: either the interval [start, start+n) or an

@@ -1,6 +1,6 @@
 package column
 
-import "ovstage/gocore/tensor"
+import "ovstage.dev/ovstage/gocore/tensor"
 
 // Schema says what the bytes of a column are. Two columns of one attribute differ in it.
 type Schema struct {

@@ -3,8 +3,8 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // Seal folds every record at or below floor into the sealed state, in order. The cost is the bytes that the records

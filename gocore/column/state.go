@@ -3,8 +3,8 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // state is what readers see: rows [0, extent) of block. Rows below extent that hold no value are holes; those that were

@@ -3,7 +3,7 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // table maps dense path indices to rows. A row keeps its number for as long as its prim has it. It is open-addressing over

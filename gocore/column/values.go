@@ -3,7 +3,7 @@ package column
 import (
 	"slices"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // Compose writes into dst, packed in the order of rows, the newest value of each row at or below ordinal, sealed or not;

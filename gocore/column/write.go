@@ -1,6 +1,6 @@
 package column
 
-import "ovstage/gocore/memory"
+import "ovstage.dev/ovstage/gocore/memory"
 
 // Write adds a record: block holds the packed bytes of rows. It takes over the caller's reference to block and adds its
 // own to rows. It costs nothing per row. What it makes unobservable, writes of the same ordinal to rows that it rewrites,

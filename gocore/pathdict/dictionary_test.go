@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // open returns a dictionary that is closed with the test.

@@ -2,7 +2,7 @@ package pathdict
 
 import (
 	"hash/maphash"
-	"ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/bitset"
 	"slices"
 	"sync/atomic"
 	"unsafe"

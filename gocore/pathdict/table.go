@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // table is an open-addressing hash table from a 32-bit hash to the index of a record. A slot is hash<<32 | index+1, and 0

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 const segmentSize = 1 << 13

@@ -3,8 +3,8 @@ package prims
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // kinds are the sets of attributes that prims carry. A scene has few of them. Prims that carry the same attributes are of one

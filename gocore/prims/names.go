@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // names are the children of one path, sorted by name. Sorting a million children takes a few hundred milliseconds, once:

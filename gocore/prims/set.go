@@ -3,7 +3,7 @@ package prims
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/bitset"
 )
 
 // Set is a set of paths, one bit for each dense index. It has pages only where it has paths: a set of a few prims is small,

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Table knows which prims exist: those that carry an attribute. Prims are dense path indices.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // fixture is a table over a dictionary, spoken to in text.

@@ -3,7 +3,7 @@ package prims
 import (
 	"strings"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Tree is the tree of the prims that exist and of the paths above them, which need not be prims. It answers what lies under a

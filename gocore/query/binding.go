@@ -3,10 +3,10 @@ package query
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Binding is the answer of one column to one list: the row of each listed prim. It stays true until rows are given up,

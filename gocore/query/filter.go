@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // FilterOp says how a predicate compares. The numbers are those of the C ABI.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 func pick[T any](t *testing.T, code tensor.Code, op FilterOp, column []T, values ...string) []T {

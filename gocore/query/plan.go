@@ -1,9 +1,9 @@
 package query
 
 import (
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // Plan says how one column serves a list from its sealed state: which listed prims it covers and which rows they are.

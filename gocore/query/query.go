@@ -5,7 +5,7 @@
 // a new list, for every write. A steady frame therefore looks nothing up per row.
 package query
 
-import "ovstage/gocore/pathdict"
+import "ovstage.dev/ovstage/gocore/pathdict"
 
 // Query names prims by a list of paths. Those that a client lists need not exist; those that a filter found did when it was
 // asked, and stay listed whatever becomes of them.

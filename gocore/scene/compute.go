@@ -1,7 +1,7 @@
 package scene
 
 import (
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // Model is a way to compute world transforms.

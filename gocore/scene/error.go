@@ -3,8 +3,8 @@ package scene
 import (
 	"fmt"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 func failf(code stage.Code, format string, args ...any) *stage.Error {

@@ -1,10 +1,10 @@
 package scene
 
 import (
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // input is one column as a pass sees it.

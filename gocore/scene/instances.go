@@ -3,10 +3,10 @@ package scene
 import (
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // Prototypes lists the roots of the prototypes that have an instance, in the order in which their paths were first met.

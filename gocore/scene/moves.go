@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unsafe"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // moves says where the paths of a clone's source are in each of its targets. A path is the source's if its components begin

@@ -1,8 +1,8 @@
 package scene
 
 import (
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // AskRelatives finds the relatives of the prims of a list, as they are in the newest executed state, in the order of their

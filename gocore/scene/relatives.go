@@ -1,8 +1,8 @@
 package scene
 
 import (
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // Relation is a kind of relatives.

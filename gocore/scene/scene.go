@@ -1,8 +1,8 @@
 package scene
 
 import (
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // The attributes that make a hierarchy of transforms.

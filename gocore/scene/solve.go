@@ -1,8 +1,8 @@
 package scene
 
 import (
-	"ovstage/gocore/memory"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // Slots of nodes. Others are positions in pass.after.

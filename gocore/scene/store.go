@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // write hands the transforms over: one record for the rows that exist, one for those that are new.

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // tree is the prims that have a transform, parents before their children, and where their values are. Passes use it as long

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"unsafe"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // judgeArrays checks the tensors of an array column: one per source row, or a single one that is cut into rows of equal

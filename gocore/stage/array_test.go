@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // ragged is a payload of one array per prim.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/prims"
 )
 
 // attribute is everything known under one name: its floor and one column for each schema in use.

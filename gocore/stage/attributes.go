@@ -3,8 +3,8 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Attribute is what a stage holds under one name with one schema.

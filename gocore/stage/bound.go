@@ -3,12 +3,12 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/prims"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // bound is a column and what path lists mean in it.

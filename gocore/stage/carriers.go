@@ -1,7 +1,7 @@
 package stage
 
 import (
-	"ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/column"
 )
 
 // count counts an attribute on prims, or off.

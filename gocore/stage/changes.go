@@ -3,9 +3,9 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // changed adds the groups of one attribute that a range read serves: the prims that changed in the range, with their

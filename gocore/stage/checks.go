@@ -3,9 +3,9 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // target finds the attribute that a client means by a name, under the name by which it is kept; it is nil where the stage does not

@@ -3,10 +3,10 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/prims"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // newColumn returns a column that is no attribute's yet.

@@ -1,8 +1,8 @@
 package stage
 
 import (
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // UnmapGroup commits one group. With adopt the buffer becomes the column's as it is, and the caller promises that nobody

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Writers of large and small columns, maps, readers and a floor that moves on, all at once: no operation is lost, and no

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 func TestFiltersOfConditions(t *testing.T) {

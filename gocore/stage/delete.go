@@ -1,8 +1,8 @@
 package stage
 
 import (
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // DeleteAttributes removes attributes from the prims of a query at an ordinal; without names it removes the prims, that is,

@@ -3,7 +3,7 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // assign finds the column of the last write. A write that no column takes as a whole is divided among those that take a part

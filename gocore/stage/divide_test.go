@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // typed writes one value of a named type.

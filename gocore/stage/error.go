@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"ovstage/gocore/memory"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // Code classifies a failure. The numbers are those of the C ABI.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // QueryFilter returns a query over the prims that meet a condition, in the order of their creation. It asks the newest

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 func (f *fixture) where(name string, op query.FilterOp, values ...string) Predicate {

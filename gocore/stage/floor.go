@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Scope says which floors an advance raises.

@@ -1,9 +1,9 @@
 package stage
 
 import (
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // Range asks for the latest state up to End, or, with HasStart, for what changed in [Start, End].

@@ -1,8 +1,8 @@
 package stage
 
 import (
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // take copies the first n of what a client has lent for the length of the call: it may change meanwhile, so that it is read once,

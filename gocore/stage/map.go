@@ -3,9 +3,9 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // MapGroup is a mapped buffer: a Group whose bytes the client writes, and the key by which it is committed. Its reference

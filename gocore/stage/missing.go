@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // Missing is an attribute of which a read serves nothing, and why, in words.

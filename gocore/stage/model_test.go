@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // model is the contract in its plainest form: every write of every prim, searched at every read.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // MaxName is the largest number of bytes of an attribute's name.

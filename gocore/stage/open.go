@@ -1,12 +1,12 @@
 package stage
 
 import (
-	"ovstage/gocore/bitset"
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // MapDesc describes a map session.

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"unsafe"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/prims"
 )
 
 // postings answers, for each token that an attribute holds, which prims hold it in the newest executed state.

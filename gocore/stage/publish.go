@@ -3,8 +3,8 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/prims"
 )
 
 // Deletion is one delete of a publication, as DeleteAttributes has it.

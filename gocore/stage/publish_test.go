@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 func (f *fixture) deletion(q QueryID, names ...string) Deletion {

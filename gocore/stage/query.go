@@ -3,9 +3,9 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/prims"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // QueryPaths returns a query over a list of paths. The prims need not exist: writing through the query creates them. The

@@ -3,7 +3,7 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Read takes a snapshot of the sealed state of several attributes at once. Writers are not held up by it and can't

@@ -1,9 +1,9 @@
 package stage
 
 import (
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // unlockFrom is the number of bytes from which a copy is made without the stage's mutex: others would wait for longer than

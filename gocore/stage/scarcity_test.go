@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // everyShortage makes a call with ever more memory until it succeeds. Each failure before that must say OUT_OF_MEMORY, and

@@ -3,8 +3,8 @@ package stage
 import (
 	"fmt"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // accepts reports whether values of schema may go into a column: same layout, and a role and a type name that do not

@@ -3,7 +3,7 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/column"
 )
 
 // note takes down that rows of an attribute were written or deleted: filters are to look at them anew, and there is something

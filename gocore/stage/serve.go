@@ -3,10 +3,10 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // part is a column of an attribute that a read looks at.

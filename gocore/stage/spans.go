@@ -1,8 +1,8 @@
 package stage
 
 import (
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // newArrays returns room for the spans and the values of rows.

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/prims"
-	"ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/prims"
+	"ovstage.dev/ovstage/gocore/query"
 )
 
 // Stage is one attribute stage.

@@ -1,9 +1,9 @@
 package stage
 
 import (
-	"ovstage/gocore/column"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // postings returns those of an attribute, as of now.

@@ -3,9 +3,9 @@ package stage
 import (
 	"slices"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
 // Submit runs an operation of a package above this one. do works on the stage itself, through tx, for the length of the call

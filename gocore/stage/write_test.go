@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"ovstage/gocore/memory"
-	"ovstage/gocore/memory/borrowed"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory/borrowed"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 func scalars(values ...float32) Payload { return payload(float32Type, values) }

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+MODULE = "ovstage.dev/ovstage/"
 LEVEL = {
     "gocore/bitset": 0,
     "gocore/tensor": 0,
@@ -30,7 +31,7 @@ WITH_C = {"gocore/memory", "capi_export"}
 
 def room(package: str) -> str:
     """The room of a package of this module: its own folder or the one it is a closet of."""
-    parts = package.removeprefix("ovstage/").split("/")
+    parts = package.removeprefix(MODULE).split("/")
     return "/".join(parts[: 2 if parts[0] == "gocore" else 1])
 
 
@@ -48,7 +49,7 @@ def main() -> int:
             continue
         if "C" in imports and here not in WITH_C:
             faults.append(f"{package}: imports C, which belongs into {' and '.join(sorted(WITH_C))}")
-        for other in {room(name) for name in imports if name.startswith("ovstage/")} - {here}:
+        for other in {room(name) for name in imports if name.startswith(MODULE)} - {here}:
             if other in LEVEL and LEVEL[other] >= LEVEL[here]:
                 faults.append(f"{package}: imports {other}, which is not below it")
     print(*faults, sep="\n", end="\n" if faults else "")

@@ -28,7 +28,7 @@ import "C"
 import (
 	"unsafe"
 
-	"ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/memory"
 )
 
 // Block returns a block over size bytes of the C library's, which takes them back with the last reference.

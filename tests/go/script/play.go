@@ -9,12 +9,12 @@ import (
 	"strings"
 	"unsafe"
 
-	"ovstage/gocore/memory"
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/query"
-	"ovstage/gocore/scene"
-	"ovstage/gocore/stage"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/memory"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/query"
+	"ovstage.dev/ovstage/gocore/scene"
+	"ovstage.dev/ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // player is a script at play: a stage and what the script has given names to.

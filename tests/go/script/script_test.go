@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ovstage/tests/go/script"
+	"ovstage.dev/ovstage/tests/go/script"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the answers that the stage gives into the scripts")

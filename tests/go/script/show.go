@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"ovstage/gocore/column"
-	"ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // codes are the names of the C interface.

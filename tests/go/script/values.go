@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"ovstage/gocore/pathdict"
-	"ovstage/gocore/tensor"
+	"ovstage.dev/ovstage/gocore/pathdict"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // The names of element types, as tensor.DType.String writes them with one lane.
