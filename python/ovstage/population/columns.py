@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ovstage.population.forms import Names
+from ovstage.population.names import Names
 from ovstage.population.ragged import Indices, Values
 from ovstage.population.report import Skipped
 from ovstage.population.texts import is_too_long

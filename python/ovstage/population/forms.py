@@ -18,8 +18,9 @@ from pxr import Gf, Sdf, Vt  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
 from ovstage.population.conversion import converted
+from ovstage.population.names import Names, Numbers
 from ovstage.population.ragged import Array, Flags, Values, offsets_of
-from ovstage.population.texts import NO_TEXT, Unfit, checked
+from ovstage.population.texts import NO_TEXT, Unfit
 
 __all__ = [
     "BOOL",
@@ -32,41 +33,11 @@ __all__ = [
     "TOKENS",
     "Fitted",
     "Form",
-    "Names",
     "form_of",
     "only_forms",
     "plain_form",
+    "standard_form",
 ]
-
-
-class Numbers(dict[str, int]):
-    """Texts by the order in which they were met; 0 is the empty one, which the stage knows as id 0 too."""
-
-    def __init__(self) -> None:
-        super().__init__({"": 0})
-
-    def __missing__(self, text: str) -> int:
-        self[checked(text)] = number = len(self)
-        return number
-
-
-class Names:
-    """The texts and the paths of a scene as numbers, and, once ``intern`` was called, as the ids of a stage."""
-
-    def __init__(self) -> None:
-        self.tokens = Numbers()
-        self.paths = Numbers()
-        self._ids: dict[str, Array] = {}
-
-    def intern(self, tokens: Callable[[list[str]], list[int]], paths: Callable[[list[str]], list[int]]) -> None:
-        """Ask for the ids of everything met so far, in one call for texts and one for paths."""
-        for kind, numbers, ask in (("token", self.tokens, tokens), ("path", self.paths, paths)):
-            self._ids[kind] = np.array([0, *ask(list(numbers)[1:])], np.uint64)
-
-    def ids(self, kinds: Sequence[str], values: Values) -> Values:
-        """Values whose lanes are numbers of these kinds as ids."""
-        lanes = [self._ids[kind][values.numbers[:, lane]] for lane, kind in enumerate(kinds)]
-        return Values(np.stack(lanes, axis=1), values.offsets)
 
 
 @dataclass(frozen=True)
@@ -322,17 +293,18 @@ def _box(values: Sequence[Any], _: Names) -> Array:
 # --- forms that are asked for by name -------------------------------------------------------------------------------
 
 
-def _standard(type_name: Sdf.ValueTypeName) -> Form:
+def standard_form(type_name: Sdf.ValueTypeName) -> Form:
+    """The form of a type that has one."""
     form = form_of(type_name)
     assert form is not None
     return form
 
 
-BOOL = _standard(Sdf.ValueTypeNames.Bool)
-DOUBLE = _standard(Sdf.ValueTypeNames.Double)
-MATRIX = _standard(Sdf.ValueTypeNames.Matrix4d)
-TOKEN = _standard(Sdf.ValueTypeNames.Token)
-TOKENS = _standard(Sdf.ValueTypeNames.TokenArray)
+BOOL = standard_form(Sdf.ValueTypeNames.Bool)
+DOUBLE = standard_form(Sdf.ValueTypeNames.Double)
+MATRIX = standard_form(Sdf.ValueTypeNames.Matrix4d)
+TOKEN = standard_form(Sdf.ValueTypeNames.Token)
+TOKENS = standard_form(Sdf.ValueTypeNames.TokenArray)
 RELATIONSHIP = Form("relationship", True, 1, AttributeSemantic.RELATIONSHIP_PATH_ID, ("path",), (list, tuple), _targets)
 """Targets as authored, in order, as texts. A target that is a property is interned whole."""
 CONNECTION = Form(

@@ -11,7 +11,7 @@ from typing import Any
 
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics  # type: ignore # usd-core has no stubs
 
-from ovstage.population.forms import BOOL, DOUBLE, RELATIONSHIP, TOKEN, TOKENS, Form, form_of, plain_form
+from ovstage.population.forms import BOOL, DOUBLE, RELATIONSHIP, TOKEN, TOKENS, Form, plain_form, standard_form
 from ovstage.population.texts import NO_TEXT, Unfit, readable
 
 __all__ = ["metadata_form", "metadata_values", "stage_values", "units"]
@@ -103,10 +103,6 @@ def metadata_form(path: str, value: Any) -> tuple[Form, object] | None:
     return (form, value) if form else None
 
 
-def _standard(type_name: Sdf.ValueTypeName) -> Form:
-    form = form_of(type_name)
-    assert form is not None
-    return form
-
-
-_INT, _INT64, _STRING = map(_standard, (Sdf.ValueTypeNames.Int, Sdf.ValueTypeNames.Int64, Sdf.ValueTypeNames.String))
+_INT, _INT64, _STRING = map(
+    standard_form, (Sdf.ValueTypeNames.Int, Sdf.ValueTypeNames.Int64, Sdf.ValueTypeNames.String)
+)

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.collector import paused
 from ovstage.population.complaints import refusing
+from ovstage.population.edits import Edited
 from ovstage.population.operations import telling
 from ovstage.population.publication import difference, publish
 from ovstage.population.reading import gather
 from ovstage.population.report import Progress, Report
 from ovstage.population.scope import Scope
 from ovstage.population.snapshot import Snapshot
-from ovstage.population.source import Edited, Source, listening
+from ovstage.population.source import Source, listening
 
 if TYPE_CHECKING:
     from ovstage.population.background import Job

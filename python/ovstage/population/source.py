@@ -8,85 +8,25 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 from weakref import WeakSet
 
-from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Tf, Usd, UsdUtils  # type: ignore # usd-core has no stubs
 
 from ovstage.awaiting import SLICE
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population import files
 from ovstage.population.complaints import Refused, refusing, sentences
-from ovstage.population.origin import Origin, is_address
+from ovstage.population.edits import Edited, Edits
+from ovstage.population.layers import open_layer, read_again
+from ovstage.population.origin import Origin
 from ovstage.population.texts import is_prim_path
 
-__all__ = ["Edited", "Source", "listening"]
-
-
-# What other prims may be read differently for: bindings are inherited, and made of collections; a point instancer is
-# physical if a prototype is.
-_REACHING = re.compile(r"(material:binding|collection|prototypes)\b")
-
-
-class Edited(NamedTuple):
-    """What is not as it was."""
-
-    everything: bool
-    """Whether it is more than the values of some prims."""
-    prims: set[str]
-
-    def __bool__(self) -> bool:
-        return self.everything or bool(self.prims)
-
-
-class Edits:
-    """What USD reported as edited and nobody has taken up yet. USD reports on the thread that edits."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # a leaf; a finaliser, which may run under it, may edit
-        self._edited = Edited(True, set())
-
-    def __bool__(self) -> bool:
-        return bool(self._edited)
-
-    def take(self) -> Edited:
-        """All of it; there is none afterwards."""
-        with self._lock:
-            edited, self._edited = self._edited, Edited(False, set())
-        return edited
-
-    def put(self, edited: Edited) -> None:
-        """Add to it, as after a ``take`` of which nothing came."""
-        with self._lock:
-            edited.prims.update(self._edited.prims)
-            self._edited = Edited(edited.everything or self._edited.everything, edited.prims)
-
-    def hear(self, notice: Usd.Notice.ObjectsChanged, _: Usd.Stage) -> None:
-        """Add what a notice tells. Edits of properties stay with their prims."""
-        if self._edited.everything:
-            return
-        resynced = list(notice.GetResyncedPaths())
-        paths = [*resynced, *notice.GetChangedInfoOnlyPaths()]
-        with self._lock:
-            if all(map(_stays, paths)) and all(path.IsPropertyPath() for path in resynced):
-                self._edited.prims.update(path.GetPrimPath().pathString for path in paths)
-            else:
-                self._edited = Edited(True, self._edited.prims)
-
-
-def _stays(path: Sdf.Path) -> bool:
-    """Whether what happened at a path concerns one prim alone."""
-    return (
-        path != Sdf.Path.absoluteRootPath
-        and not Usd.Prim.IsPathInPrototype(path)
-        and not (path.IsPropertyPath() and _REACHING.match(path.name))
-    )
+__all__ = ["Source", "listening"]
 
 
 class Source:
@@ -96,7 +36,7 @@ class Source:
         self._process = os.getpid()
         self._edits = Sdf.Layer.CreateAnonymous("edits.usda")
         self.stage = Usd.Stage.Open(root, self._edits)
-        _read_again(self.stage.GetUsedLayers())
+        read_again(self.stage.GetUsedLayers())
         files.note(self.stage.GetUsedLayers())
         self.seconds = math.nan
         self.edits = Edits()
@@ -116,7 +56,7 @@ class Source:
     def of(cls, origin: Origin) -> Source:
         """Compose a layer; a failure becomes an ``OvstageError`` that says which layer and why."""
         with refusing(f"cannot {'open' if origin.is_file else 'read'} {origin}"):
-            return cls(_layer(origin))
+            return cls(open_layer(origin))
 
     @classmethod
     def empty(cls) -> Source:
@@ -136,7 +76,7 @@ class Source:
     def add(self, handle: int, origin: Origin, target: str) -> None:
         """Reference the default prim of a layer."""
         with refusing(f"cannot add {origin} at {target!r}"):
-            self._add(handle, _layer(origin), target)
+            self._add(handle, open_layer(origin), target)
 
     def remove(self, handle: int) -> None:
         """Undo one ``add``."""
@@ -153,7 +93,7 @@ class Source:
         """Let layers whose files other programs have saved be what these say now; what is kept, in sentences."""
         used = self.stage.GetUsedLayers()
         edited = [layer for layer in used if layer.dirty and not layer.anonymous]
-        _read_again(used)
+        read_again(used)
         if not edited:
             self.stage.Reload()  # looks for files, too, that were missing
         self.suspect_clips()
@@ -189,7 +129,7 @@ class Source:
         self._edits.subLayerPaths.insert(0, edit.identifier)
         try:
             self._require_prim(path)
-            _read_again(set(self.stage.GetUsedLayers()) - used | {layer})
+            read_again(set(self.stage.GetUsedLayers()) - used | {layer})
             files.note(self.stage.GetUsedLayers())
         except BaseException:
             self._edits.subLayerPaths.remove(edit.identifier)
@@ -205,6 +145,12 @@ class Source:
     def _require_prim(self, path: Sdf.Path) -> None:
         if not self.stage.GetPrimAtPath(path) or Usd.Prim.IsPathInPrototype(path):
             raise Refused("USD shows no prim there: one above it is inactive, or the name is one that USD reserves")
+
+
+def _target(target: str) -> Sdf.Path:
+    if not is_prim_path(target):
+        raise Refused("the target must be '/' or the absolute path of a prim, like '/World/Robot'")
+    return Sdf.Path(target)
 
 
 # --- one at a time ----------------------------------------------------------------------------------------------------
@@ -258,66 +204,3 @@ def _let_go() -> None:
             _dropped.clear()
         finally:
             _alone.release()
-
-
-# --- layers ---------------------------------------------------------------------------------------------------------
-
-
-def _layer(origin: Origin) -> Sdf.Layer:
-    return _layer_of_name(origin.content) if origin.is_file else _layer_of_text(origin.content)
-
-
-def _layer_of_name(name: str) -> Sdf.Layer:
-    """A layer by a name that USD understands: a file, one in a package (``robot.usdz[arm.usda]``), an address, or what
-    the resolver finds on its search path; each may be followed by arguments of the format."""
-    path, arguments = Sdf.Layer.SplitIdentifier(name)
-    file, inside = Ar.SplitPackageRelativePathOuter(path) if not os.path.exists(path) else (path, "")
-    if not is_address(file):
-        if os.path.exists(file):
-            _require_file(file, inside or file)
-            file = os.path.abspath(file)
-        elif not Ar.GetResolver().Resolve(file):
-            raise Refused("there is no such file")
-        path = Ar.JoinPackageRelativePath(file, inside) if inside else file
-    layer = Sdf.Layer.FindOrOpen(path, arguments)
-    if layer and not layer.dirty:
-        layer.Reload()  # before it is composed: somebody may have opened it when its file was another
-    if not layer and is_address(file) and not Ar.GetResolver().Resolve(path):
-        raise Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
-    if not layer and inside:
-        raise Refused(f"USD finds no {inside!r} that it can read in the package")
-    if not layer:
-        raise Refused("USD finds no format that it knows in it; it may be damaged")
-    return layer
-
-
-def _require_file(path: str, layer: str) -> None:
-    """Say of a file what USD would say worse, or not at all; ``layer`` is the name of what is read in it."""
-    if os.path.isdir(path):
-        raise Refused("it is a directory")
-    if not os.access(path, os.R_OK):
-        raise Refused("it may not be read by this user")
-    if not Sdf.FileFormat.FindByExtension(Ar.SplitPackageRelativePathInner(layer)[1] or layer):
-        raise Refused("its extension says no USD format: USD reads .usd, .usda, .usdc and .usdz")
-    if not os.path.getsize(path):
-        raise Refused("it is empty")
-
-
-def _read_again(layers: Iterable[Sdf.Layer]) -> None:
-    """Their files may have changed since somebody opened them. Edits of somebody are not thrown away."""
-    Sdf.Layer.ReloadLayers([layer for layer in layers if not (layer.dirty or layer.anonymous)])
-
-
-def _layer_of_text(usda: str) -> Sdf.Layer:
-    if not usda.startswith("#"):
-        raise Refused("it does not begin with '#usda 1.0'")
-    layer = Sdf.Layer.CreateAnonymous("text.usda")
-    if not layer.ImportFromString(usda):
-        raise Refused("it is no USDA")
-    return layer
-
-
-def _target(target: str) -> Sdf.Path:
-    if not is_prim_path(target):
-        raise Refused("the target must be '/' or the absolute path of a prim, like '/World/Robot'")
-    return Sdf.Path(target)

@@ -10,6 +10,7 @@ from ovstage import guard, leak
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.background import Job
 from ovstage.population.export import rules
+from ovstage.population.export.claims import claim, free
 from ovstage.population.export.operation import (
     DestinationCreateOperation,
     DestinationOperation,
@@ -18,10 +19,10 @@ from ovstage.population.export.operation import (
 )
 from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, takes_options
-from ovstage.population.export.storage import Storage, claim, free
 from ovstage.population.requirements import require
 
 if TYPE_CHECKING:
+    from ovstage.population.export.storage import Storage
     from ovstage.stage import Stage
 
 __all__ = [
@@ -139,6 +140,8 @@ class ExportDestination:
         leak.warn(f"ExportDestination was garbage-collected without close(): {self.identifier!r} was not saved")
 
     def _open(self) -> None:
+        from ovstage.population.export.storage import Storage  # loads USD, which takes a while
+
         try:
             self._storage = Storage(self.identifier, self._mode)
         except BaseException:

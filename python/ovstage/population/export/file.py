@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Unpack
 
 from ovstage import guard
 from ovstage.population.export import rules
+from ovstage.population.export.claims import claim, free
 from ovstage.population.export.operation import ExportOperation, named
 from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import ExportDestinationMode, ExportOptions, Options, takes_options
-from ovstage.population.export.storage import Storage, claim, free
 from ovstage.population.requirements import require
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def export_to_usd_file_async(
 def _one_shot(stage: Stage, identifier: str, options: Options) -> Callable[[], ExportReport]:
     def work() -> ExportReport:
         require("an export")
+        from ovstage.population.export.storage import Storage  # loads USD, which takes a while
+
         owner = object()
         claim(identifier, owner)
         try:

@@ -9,63 +9,20 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ovstage import guard
+from pxr import Sdf  # type: ignore # usd-core has no stubs
+
 from ovstage.errors import ErrorCode, OvstageError
-from ovstage.population.export.rules import ExportDestinationMode, Options
+from ovstage.population.complaints import NO_REASON, Refused, refusing
+from ovstage.population.export.authoring import author
+from ovstage.population.export.holdings import hold
+from ovstage.population.export.rules import ExportDestinationMode, Options, Selection
 from ovstage.population.origin import is_address
 
 if TYPE_CHECKING:
     from ovstage.population.export.report import ExportReport
     from ovstage.stage import Stage
 
-__all__ = ["Storage", "claim", "free"]
-
-_FORMATS = (".usd", ".usda", ".usdc")
-
-_active: dict[str, object] = {}
-"""The identifiers that are being written, and by whom. Its operations are atomic, so finalisers may use it."""
-
-
-def canonical(identifier: str) -> str:
-    """One spelling for all that mean the same file."""
-    return identifier if is_address(identifier) else os.path.realpath(identifier)
-
-
-def claim(identifier: str, owner: object) -> None:
-    """Reserve an identifier; ``OvstageError`` when somebody writes there or its format is not USD."""
-    _require_text(identifier)
-    guard.path(identifier, "identifier")
-    name = os.path.basename(identifier).lower()
-    if not name.endswith(_FORMATS) or name in _FORMATS:  # USD takes .usda alone for a name without an extension
-        raise OvstageError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"the extension of {identifier!r} says no USD format: use {', '.join(_FORMATS)}",
-        )
-    if _active.setdefault(canonical(identifier), owner) is not owner:
-        raise OvstageError(
-            ErrorCode.OP_FAILED,
-            f"another export writes to {identifier!r}: close its ExportDestination first",
-        )
-
-
-def _require_text(identifier: str) -> None:
-    """USD's names of files are UTF-8; Python's may stand for any bytes."""
-    try:
-        name = os.fsencode(identifier)
-        name.decode()
-    except UnicodeDecodeError:
-        raise OvstageError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"identifier {name!r} is no UTF-8, which USD needs: rename the folder or the file",
-        ) from None
-    except UnicodeEncodeError:
-        return  # no name of a file at all, as the next guard says
-
-
-def free(identifier: str, owner: object) -> None:
-    """Give an identifier back."""
-    if _active.get(canonical(identifier)) is owner:
-        del _active[canonical(identifier)]
+__all__ = ["Storage"]
 
 
 class Storage:
@@ -74,8 +31,6 @@ class Storage:
     _numbers = count(1)
 
     def __init__(self, identifier: str, mode: ExportDestinationMode) -> None:
-        from pxr import Sdf  # type: ignore # usd-core has no stubs; it takes a while to load
-
         self.identifier = identifier
         if mode == ExportDestinationMode.EMPTY:
             self._layer = Sdf.Layer.CreateAnonymous("export.usda")
@@ -87,12 +42,6 @@ class Storage:
 
     def write(self, stage: Stage, options: Options) -> ExportReport:
         """Add to the layer what the options ask for."""
-        from pxr import Sdf
-
-        from ovstage.population.export.authoring import author
-        from ovstage.population.export.holdings import hold
-        from ovstage.population.export.rules import Selection
-
         changed = options.selection == Selection.CHANGED_PROPERTIES_SINCE_ORDINAL
         held, selected = hold(stage, options.ordinal, options.since_ordinal if changed else None)
         scratch = Sdf.Layer.CreateAnonymous("export.usda")
@@ -128,8 +77,6 @@ class Storage:
 
 def _told(work: Callable[[], Any], what: str) -> Any:
     """The result of a piece of work by USD, whose complaint becomes an ``OvstageError``."""
-    from ovstage.population.complaints import NO_REASON, Refused, refusing
-
     with refusing(what):
         done = work()
         if done is None or done is False:
