@@ -280,7 +280,10 @@ static ovstage_enqueue_result_t publish_typed(ovstage_instance_t* instance, cons
   ov_inputs_open(&in);
   ov_batch* own = ov_input_batches(&in, batches, batch_count);
   ov_managed_list managed;
-  ov_managed_take(&managed, own, batch_count);
+  if (in.lost == NULL)
+    ov_managed_take(&managed, own, batch_count);
+  else
+    ov_managed_take_uncopied(&managed, batches, batch_count);
   ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
   if (result.status == OVSTAGE_OK) {
     if ((result.status = check_lists(deletes, delete_count, batches, batch_count)) == OVSTAGE_OK)

@@ -5,6 +5,9 @@
  * are copied, and deleted when the call has left the stage. One whose memory can serve as a column's is lent to the
  * stage as a block over that memory: then dropping the last reference of the block makes its deletion due, at the end
  * of the call if the stage has made no use of it, else when the column lets go.
+ *
+ * Where there is no memory for the list, the tensors themselves are chained: each is the library's, and has a word that
+ * its deleter does not look at.
  */
 #include <stdlib.h>
 
@@ -32,6 +35,57 @@ static size_t count_tensors(const ov_batch* batch) {
   return total;
 }
 
+/* ---- Without memory: a chain ------------------------------------------------------------------------------------ */
+
+/* What an array of a caller may have to be followed without a copy; a larger number is taken for a mistake. */
+enum { MOST_CHAINED = 1 << 24 };
+
+/* A chained tensor's flags: a mark, which no producer sets, and the address of the next one. */
+static const uint64_t MARK = 0xa5c3ull << 48, ADDRESS = ((uint64_t)1 << 48) - 1;
+
+static DLManagedTensorVersioned* next_of(const DLManagedTensorVersioned* tensor) {
+  return (DLManagedTensorVersioned*)(uintptr_t)(tensor->flags & ADDRESS);
+}
+
+static bool is_chained(const ov_managed_list* list, const DLManagedTensorVersioned* tensor) {
+  if ((tensor->flags & ~ADDRESS) != MARK) return false;
+  const DLManagedTensorVersioned* at = list->chain; /* the mark may be chance */
+  while (at != NULL && at != tensor) at = next_of(at);
+  return at != NULL;
+}
+
+/* Each pointer is read once: what another thread puts into the array meanwhile is not followed. */
+static void chain(ov_managed_list* list, const DLManagedTensorVersioned* const* tensors, size_t count) {
+  if (tensors == NULL || count > MOST_CHAINED) return;
+  for (size_t k = 0; k < count; k++) {
+    DLManagedTensorVersioned* tensor;
+    ov_take(&tensor, &tensors[k], sizeof(DLManagedTensorVersioned*));
+    if (tensor == NULL || is_chained(list, tensor)) continue;
+    tensor->flags = MARK | (uint64_t)(uintptr_t)list->chain;
+    list->chain = tensor;
+  }
+}
+
+/* The tensors of a batch as the caller has it, of which there is no copy. */
+static void chain_given(ov_managed_list* list, const ovstage_go_batch_t* given) {
+  if (given->writes == NULL || given->write_count > MOST_CHAINED) return;
+  for (size_t i = 0; i < given->write_count; i++) {
+    ovstage_attribute_write_t write;
+    ov_take(&write, &given->writes[i], sizeof write);
+    chain(list, write.data.managed_tensors, write.data.tensor_count);
+  }
+}
+
+static void delete_chain(DLManagedTensorVersioned* tensor) {
+  while (tensor != NULL) {
+    DLManagedTensorVersioned* next = next_of(tensor);
+    delete_tensor(tensor);
+    tensor = next;
+  }
+}
+
+/* ---- With memory: a list ---------------------------------------------------------------------------------------- */
+
 /* Enters the tensors of one write, but for those that are NULL. */
 static void enter(ov_managed_list* list, const ovstage_write_data_t* data) {
   if (data->managed_tensors == NULL) return;
@@ -52,6 +106,15 @@ static void sort(ov_managed_list* list) {
   list->count = kept;
 }
 
+void ov_managed_take_uncopied(ov_managed_list* list, const ovstage_go_batch_t* given, size_t count) {
+  *list = (ov_managed_list){.entries = list->few};
+  if (given == NULL || count > MOST_CHAINED || ov_forked) return;
+  for (size_t i = 0; i < count; i++) {
+    ovstage_go_batch_t batch;
+    chain_given(list, ov_take(&batch, &given[i], sizeof batch));
+  }
+}
+
 void ov_managed_take(ov_managed_list* list, const ov_batch* batches, size_t count) {
   *list = (ov_managed_list){.entries = list->few};
   if (batches == NULL || ov_forked) return;
@@ -59,7 +122,12 @@ void ov_managed_take(ov_managed_list* list, const ov_batch* batches, size_t coun
   for (size_t i = 0; i < count; i++) total += count_tensors(&batches[i]);
   if (total == 0) return;
   if (total > OV_MANAGED_FEW && (list->entries = calloc(total, sizeof *list->entries)) == NULL) {
-    list->lost = total; /* without knowing which of them are the same, a leak is the safer end */
+    list->lost = total;
+    for (size_t i = 0; i < count; i++)
+      for (size_t k = 0; k < readable(&batches[i]); k++) {
+        const ovstage_write_data_t* data = &batches[i].writes[k].given.data;
+        chain(list, data->managed_tensors, data->tensor_count);
+      }
     return;
   }
   for (size_t i = 0; i < count; i++)
@@ -86,8 +154,9 @@ ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned*
 }
 
 void ov_managed_give_back(ov_managed_list* list) {
-  if (list->count == 0) return;
+  if (list->count == 0 && list->chain == NULL) return;
   ov_thread texts = ov_texts_put_aside();
+  delete_chain(list->chain);
   for (size_t i = 0; i < list->count; i++)
     if (list->entries[i].block != NULL)
       ov_block_release_unlocked(list->entries[i].block);

@@ -303,13 +303,17 @@ typedef struct ov_managed_list {
   ov_managed* entries;
   size_t count;
   const DLManagedTensorVersioned* repeated; /* was listed more than once; NULL: none was */
-  size_t lost;                              /* tensors that there was no memory to list */
+  size_t lost;                              /* tensors that there was no memory to list, */
+  DLManagedTensorVersioned* chain;          /* and that are chained instead, each once */
   ov_managed few[OV_MANAGED_FEW];
 } ov_managed_list;
 
 /* A write takes its tensors first of all, even where it is refused, and gives them back last of all, when it holds
  * nothing any more: deleters are foreign code. In a forked child nothing is taken. */
 void ov_managed_take(ov_managed_list* list, const ov_batch* batches, size_t count);
+
+/* The same for batches of which there was no memory for a copy: the call is refused, and they are deleted. */
+void ov_managed_take_uncopied(ov_managed_list* list, const ovstage_go_batch_t* given, size_t count);
 ovstage_api_status_t ov_managed_check(const ov_managed_list* list);
 void ov_managed_give_back(ov_managed_list* list);
 

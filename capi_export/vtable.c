@@ -231,7 +231,10 @@ E ov_write_batch(C c, const char* symbol, const ovstage_go_batch_t* batch, const
   ov_inputs_open(&in);
   ov_batch own = ov_input_batch(&in, batch);
   ov_managed_list managed;
-  ov_managed_take(&managed, &own, 1);
+  if (in.lost == NULL)
+    ov_managed_take(&managed, &own, 1);
+  else
+    ov_managed_take_uncopied(&managed, batch, 1);
   E result = {ov_enter(c, symbol), 0};
   if (result.status == OVSTAGE_OK) {
     if (batch->writes == NULL && batch->write_count > 0)

@@ -108,24 +108,56 @@ static ovstage_api_status_t write_batch(stock* s) {
   return ended(s, ovstage_write_attributes(s->base.stage, s->base.query, writes, 2, 6, OVSTAGE_PRIM_MODE_UPSERT));
 }
 
-/* More tensors than need no allocation, given away. Their deleters run once, or, where nothing was known of them,
- * never. */
-static ovstage_api_status_t write_given(stock* s) {
-  enum { MANY = 6 };
-  const DLManagedTensorVersioned* given[MANY];
+/* More writes, and tensors given away, than need no allocation. */
+enum { MANY = 20 };
+
+typedef struct {
+  const DLManagedTensorVersioned* tensors[MANY];
   ovstage_attribute_write_t writes[MANY];
   char names[MANY][8];
+} gifts;
+
+static void wrap_gifts(gifts* g) {
   for (int i = 0; i < MANY; i++) {
-    given[i] = gift_new();
-    snprintf(names[i], sizeof names[i], "given%d", i);
-    writes[i] = (ovstage_attribute_write_t){by_name(names[i]), payload_of(NULL, 1)};
-    writes[i].data.managed_tensors = &given[i];
+    g->tensors[i] = gift_new();
+    snprintf(g->names[i], sizeof g->names[i], "given%d", i);
+    g->writes[i] = (ovstage_attribute_write_t){by_name(g->names[i]), payload_of(NULL, 1)};
+    g->writes[i].data.managed_tensors = &g->tensors[i];
   }
   deletions = 0;
+}
+
+/* A refused call deletes each tensor once. */
+static ovstage_api_status_t write_given(stock* s) {
+  gifts g;
+  wrap_gifts(&g);
   ovstage_api_status_t status =
-      ended(s, ovstage_write_attributes(s->base.stage, s->base.query, writes, MANY, 6, OVSTAGE_PRIM_MODE_UPSERT));
-  if (status != OVSTAGE_OK) CHECK(deletions == MANY || deletions == 0);
+      ended(s, ovstage_write_attributes(s->base.stage, s->base.query, g.writes, MANY, 6, OVSTAGE_PRIM_MODE_UPSERT));
+  if (status != OVSTAGE_OK) CHECK(deletions == MANY);
   return status;
+}
+
+static ovstage_api_status_t publish_given(stock* s) {
+  gifts g;
+  wrap_gifts(&g);
+  ovstage_go_batch_t batches[MANY];
+  for (int i = 0; i < MANY; i++) batches[i] = (ovstage_go_batch_t){s->base.query, &g.writes[i], 1};
+  ovstage_api_status_t status = ended(s, s->base.go->publish(s->base.stage, NULL, 0, batches, MANY, 6));
+  if (status != OVSTAGE_OK) CHECK(deletions == MANY);
+  return status;
+}
+
+/* One that is given twice is refused with memory and without, and deleted once. */
+static ovstage_api_status_t write_given_twice(stock* s) {
+  gifts g;
+  wrap_gifts(&g);
+  DLManagedTensorVersioned* spare = (DLManagedTensorVersioned*)g.tensors[MANY - 1];
+  g.tensors[MANY - 1] = g.tensors[0];
+  ovstage_api_status_t status =
+      ended(s, ovstage_write_attributes(s->base.stage, s->base.query, g.writes, MANY, 6, OVSTAGE_PRIM_MODE_UPSERT));
+  CHECK(deletions == MANY - 1);
+  spare->deleter(spare);
+  return status == OVSTAGE_ERROR_INVALID_ARGUMENT ? OVSTAGE_OK : status;
 }
 
 static ovstage_api_status_t publish(stock* s) {
@@ -268,7 +300,9 @@ static const struct {
     {"write_attribute, new", write_new},
     {"write_attributes", write_batch},
     {"write_attributes, given away", write_given},
+    {"write_attributes, given away twice", write_given_twice},
     {"publish", publish},
+    {"publish, given away", publish_given},
     {"delete_attributes", delete_value},
     {"advance_write_floor", seal_all},
     {"query", filter},
