@@ -16,6 +16,7 @@ func (c *Column) upTo(ordinal uint64) []record {
 
 // enter puts a record behind those of its ordinal and returns its place.
 func (c *Column) enter(r record) (at int) {
+	r.mustFit(len(c.paths), c.width)
 	at = len(c.upTo(r.ordinal))
 	if at > 0 && c.records[at-1].ordinal == r.ordinal {
 		r.weight, r.condensed = c.records[at-1].weight, c.records[at-1].condensed

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"ovstage.dev/ovstage/gocore/invariants"
 	"ovstage.dev/ovstage/gocore/memory"
 )
 
@@ -26,6 +27,17 @@ func (r record) tombstone() bool { return !r.block.Valid() }
 // size is the memory that a record keeps alive.
 func (r record) size() int {
 	return recordCost + 4*len(r.rows.List()) + r.block.Capacity() + r.arena.Block.Capacity()
+}
+
+// mustFit states that a record names rows of the column and has bytes for them.
+func (r record) mustFit(rows, width int) {
+	if invariants.Enabled {
+		invariants.Check(r.rows.End() <= rows, "a record names row %d of %d", r.rows.End()-1, rows)
+		invariants.Check(r.tombstone() || r.block.Refs() > 0, "the block of a record of %d rows was released", r.rows.Len())
+		if !r.tombstone() {
+			mustHold(r.block.Bytes(), r.rows.Len(), width)
+		}
+	}
 }
 
 // recordCost is what a record costs beside its bytes: itself, and the heads of its blocks.

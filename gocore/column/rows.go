@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/invariants"
 	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/tensor"
 )
@@ -118,6 +119,8 @@ func (r Rows) Where(wanted []bool) (Rows, error) {
 
 // Gather packs the named rows of src into dst.
 func (r Rows) Gather(dst, src []byte, width int) {
+	r.mustLie(src, width)
+	mustHold(dst, r.n, width)
 	if r.index.Valid() {
 		tensor.GatherRows(dst, src, r.List(), width)
 		return
@@ -184,6 +187,8 @@ func (r Rows) eachIn(start, end int, f func(i, row int)) {
 
 // scatter writes the packed rows of src to their places in dst. A row that is listed twice keeps its last value.
 func (r Rows) scatter(dst, src []byte, width int) {
+	r.mustLie(dst, width)
+	mustHold(src, r.n, width)
 	if r.index.Valid() {
 		tensor.ScatterRows(dst, src, r.List(), width)
 		return
@@ -193,9 +198,27 @@ func (r Rows) scatter(dst, src []byte, width int) {
 
 // transfer copies the named rows from src to the same rows of dst.
 func (r Rows) transfer(dst, src []byte, width int) {
+	r.mustLie(dst, width)
+	r.mustLie(src, width)
 	if r.index.Valid() {
 		tensor.CopyRowsAt(dst, src, r.List(), width)
 		return
 	}
 	copy(dst[r.start*width:r.end*width], src[r.start*width:r.end*width])
+}
+
+// mustLie states that every row lies in the bytes of a column, and that the list of rows is still held.
+func (r Rows) mustLie(bytes []byte, width int) {
+	if invariants.Enabled {
+		mustHold(bytes, r.end, width)
+		invariants.Check(!r.index.Valid() || r.index.Refs() > 0, "a list of %d rows was released", r.n)
+		r.each(func(row int) { invariants.Check(row < r.end, "row %d is listed, the end is %d", row, r.end) })
+	}
+}
+
+// mustHold states that bytes have space for rows.
+func mustHold(bytes []byte, rows, width int) {
+	if invariants.Enabled {
+		invariants.Check(rows*width <= len(bytes), "%d rows of %d bytes in %d bytes", rows, width, len(bytes))
+	}
 }

@@ -64,13 +64,14 @@ func (c *Column) seal(floor uint64) error {
 		r.rows.scatter(target.Bytes(), r.block.Bytes(), c.width)
 		memory.Copied(r.rows.Len() * c.width)
 	}
-	c.publish(target, folded, replaced, extent)
+	c.install(target, folded, replaced, extent)
+	c.sealed.mustBeWhole(len(c.paths), c.width)
 	return nil
 }
 
-// publish installs target as the sealed buffer and brings the books up to date: which rows are live, which rows the
+// install makes target the sealed block and brings the books up to date: which rows are live, which rows the
 // reusable buffers are behind by, and which records are gone. It takes over the reference to target.
-func (c *Column) publish(target memory.Block, folded []record, replaced bool, extent int) {
+func (c *Column) install(target memory.Block, folded []record, replaced bool, extent int) {
 	held := c.sealed.extent
 	if c.sealed.follow(folded) {
 		c.sealed.generation++

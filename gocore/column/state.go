@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ovstage.dev/ovstage/gocore/bitset"
+	"ovstage.dev/ovstage/gocore/invariants"
 	"ovstage.dev/ovstage/gocore/memory"
 )
 
@@ -158,4 +159,33 @@ func (s *state) open(extent int) {
 		s.live.AddRange(0, s.extent)
 	}
 	s.live, s.extent = s.live.Grow(reach), reach
+}
+
+// mustBeWhole states that the sets of rows agree with their counts and that every row lies in the block.
+func (s *state) mustBeWhole(rows, width int) {
+	if !invariants.Enabled {
+		return
+	}
+	invariants.Check(s.extent <= rows, "the state has %d rows, the column %d", s.extent, rows)
+	live := s.extent
+	if s.live != nil {
+		live = s.live.Count()
+	}
+	invariants.Check(live == s.rows, "%d rows live, counted are %d", live, s.rows)
+	invariants.Check(s.gone.Count() == s.lost, "%d rows are deleted, counted are %d", s.gone.Count(), s.lost)
+	invariants.Check(!s.live.Meets(s.gone), "a row lives and is deleted")
+	invariants.Check(s.live.CountIn(s.extent, 64*len(s.live)) == 0, "a row lives beyond the %d that there are", s.extent)
+	if s.rows == 0 {
+		return // nothing but deletes may never have had a block
+	}
+	invariants.Check(s.block.Refs() > 0, "the block of the sealed state was released")
+	mustHold(s.block.Bytes(), s.extent, width)
+	if s.arena.Block.Valid() {
+		for row, span := range Spans(s.block, s.extent) {
+			if s.live == nil || s.live.Has(row) {
+				end := span.Offset + span.Length
+				invariants.Check(end <= uint64(s.arena.Used), "the array of row %d ends at %d of %d", row, end, s.arena.Used)
+			}
+		}
+	}
 }

@@ -129,6 +129,23 @@ static void destroy(ov_block* block) {
   free(block);
 }
 
+/* ---- given-up bytes ---- */
+
+#ifdef OV_INVARIANTS
+/* A build that looks for faults: a read of a free block finds 0xCC, or, in a mapping, ends the process. */
+static void spoil(const ov_block* block) {
+  memset(block->data, 0xCC, block->capacity);
+  if (block->kind == KIND_MAPPING) (void)mprotect(block->data, block->capacity, PROT_NONE);
+}
+
+static void restore(const ov_block* block) {
+  if (block->kind == KIND_MAPPING) (void)mprotect(block->data, block->capacity, PROT_READ | PROT_WRITE);
+}
+#else
+static void spoil(const ov_block* block) { (void)block; }
+static void restore(const ov_block* block) { (void)block; }
+#endif
+
 /* ---- the pool ---- */
 
 /*
@@ -172,6 +189,7 @@ static ov_block* pool_take(uint32_t size_class) {
   ov_block* block = pool.class_newest[size_class];
   if (block != NULL) pool_unlink(block);
   (void)pthread_mutex_unlock(&pool.lock);
+  if (block != NULL) restore(block);
   return block;
 }
 
@@ -196,6 +214,7 @@ static void pool_put(ov_block* block) {
     destroy(block);
     return;
   }
+  spoil(block);
   uint32_t c = block->size_class;
   ov_block* dropped = NULL;
   (void)pthread_mutex_lock(&pool.lock);

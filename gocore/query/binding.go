@@ -5,6 +5,7 @@ import (
 
 	"ovstage.dev/ovstage/gocore/bitset"
 	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/invariants"
 	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/pathdict"
 )
@@ -44,6 +45,7 @@ func (c *Bindings) Of(col *column.Column, list *pathdict.List) (*Binding, error)
 		c.epoch = col.Epoch()
 	}
 	if b := c.last; b != nil && b.list == list && b.current(col) {
+		b.mustBeTrue(col)
 		return b, nil
 	}
 	if b := c.all[list]; b != nil {
@@ -227,6 +229,7 @@ func (b *Binding) current(col *column.Column) bool {
 // add caches a binding. What the cache holds stays a few times the column: lists that are new with every tick would else pile
 // up.
 func (c *Bindings) add(col *column.Column, b *Binding) {
+	b.mustBeTrue(col)
 	if c.all == nil {
 		c.all = map[*pathdict.List]*Binding{}
 	}
@@ -322,4 +325,18 @@ func (b *Binding) compose(col *column.Column, dst []byte, ordinal uint64) error 
 		k++
 	})
 	return nil
+}
+
+// mustBeTrue states that the column has the listed prims where the binding says.
+func (b *Binding) mustBeTrue(col *column.Column) {
+	if !invariants.Enabled {
+		return
+	}
+	invariants.Check(b.rows.Len()+len(b.missing) == b.list.Len(),
+		"%d rows and %d missing for %d prims", b.rows.Len(), len(b.missing), b.list.Len())
+	invariants.Check(b.rows.End() <= col.Rows(), "row %d of %d is bound", b.rows.End()-1, col.Rows())
+	b.Each(func(position int, row uint32) {
+		invariants.Check(col.Path(int(row)) == b.list.Indices()[position],
+			"row %d is bound to path %d, the column has path %d there", row, b.list.Indices()[position], col.Path(int(row)))
+	})
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"ovstage.dev/ovstage/gocore/bitset"
 	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/invariants"
 	"ovstage.dev/ovstage/gocore/memory"
 )
 
@@ -107,6 +108,7 @@ func (p *Plan) fill(most int, walk func(add func(position int, row uint32))) err
 	} else {
 		p.Positions = positions
 	}
+	p.mustLie(most)
 	return nil
 }
 
@@ -120,5 +122,19 @@ func (p *Plan) release() {
 	p.Rows.Release()
 	if p.Positions.Valid() {
 		p.Positions.Release()
+	}
+}
+
+// mustLie states that a plan has a row for each prim that it covers, and covers some of those listed, in order.
+func (p *Plan) mustLie(most int) {
+	if !invariants.Enabled {
+		return
+	}
+	invariants.Check(p.Rows.Len() == p.Count && p.Count <= most, "%d rows for %d prims, at most %d", p.Rows.Len(), p.Count, most)
+	if p.Positions.Valid() {
+		at := p.Positions.Uint32s(p.Count)
+		for i := 1; i < len(at); i++ {
+			invariants.Check(at[i-1] < at[i], "position %d comes before position %d", at[i-1], at[i])
+		}
 	}
 }

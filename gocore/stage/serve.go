@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ovstage.dev/ovstage/gocore/column"
+	"ovstage.dev/ovstage/gocore/invariants"
 	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/pathdict"
 	"ovstage.dev/ovstage/gocore/query"
@@ -105,8 +106,23 @@ func (s *Stage) serve(to *read, p *part, plan *query.Plan, ordinal uint64) error
 	default:
 		g.Data, g.Rows, g.DataMap = p.state.Block().Retain(), p.state.Extent(), plan.Rows.Index().Retain()
 	}
+	g.mustLie(p.column.Width())
 	to.groups = append(to.groups, g)
 	return nil
+}
+
+// mustLie states that the rows of a group of a fixed column lie in its block.
+func (g *Group) mustLie(width int) {
+	if !invariants.Enabled || g.Array {
+		return
+	}
+	invariants.Check(g.DataOffset+g.Rows*width <= g.Data.Capacity(),
+		"%d rows of %d bytes from %d in %d bytes", g.Rows, width, g.DataOffset, g.Data.Capacity())
+	if g.DataMap.Valid() {
+		for _, row := range g.DataMap.Uint32s(int(g.Count)) {
+			invariants.Check(int(row) < g.Rows, "an index map names row %d of %d", row, g.Rows)
+		}
+	}
 }
 
 // named is a group that says which prims a plan covers, without data. It costs nothing per row.

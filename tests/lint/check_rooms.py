@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = "ovstage.dev/ovstage/"
 LEVEL = {
     "gocore/bitset": 0,
+    "gocore/invariants": 0,
     "gocore/tensor": 0,
     "gocore/memory": 0,
     "gocore/pathdict": 1,

@@ -1,0 +1,6 @@
+//go:build invariants
+
+package memory
+
+// #cgo CFLAGS: -DOV_INVARIANTS
+import "C"
