@@ -1,4 +1,4 @@
-"""Where bodies are: their rest poses, and how a local pose becomes a place in the world.
+"""Where bodies are: their rest poses, and how a local pose becomes a position in the world.
 
 Matrices are USD's: row vectors, translation in the last row, ``world = local @ parent``.
 """
@@ -57,7 +57,7 @@ class Bodies:
         return anchors
 
     def _by_depth(self) -> list[np.ndarray]:
-        """Bodies whose anchors are placed before them, level by level."""
+        """The bodies, level by level, each behind its anchor."""
         depth = np.zeros(len(self.paths), int)
         for body in sorted(range(len(self.paths)), key=lambda body: self.paths[body].count("/")):
             if self._anchor[body] >= 0:

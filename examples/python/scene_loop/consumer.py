@@ -32,8 +32,8 @@ class Findings:
     """How many snapshots each library read."""
     ticks: list[int] = field(default_factory=list)
     shown: np.ndarray = field(default_factory=lambda: np.arange(0))
-    """The bodies whose places are kept."""
-    places: list[np.ndarray] = field(default_factory=list)
+    """The bodies whose positions are kept."""
+    positions: list[np.ndarray] = field(default_factory=list)
     """World positions of these at each of ``ticks``."""
 
     @property
@@ -116,9 +116,9 @@ class Consumer:
         self._look_again()
         self._held = column, rows, promised
         if findings.snapshots % self._every == 0:
-            places = self._bodies.positions(column[rows].reshape(-1, 4, 4))
+            positions = self._bodies.positions(column[rows].reshape(-1, 4, 4))
             findings.ticks.append(tick)
-            findings.places.append(places[findings.shown])
+            findings.positions.append(positions[findings.shown])
 
     def _look_again(self) -> None:
         """The snapshot kept from last time: later ticks have been written since, it must still say what it said."""
@@ -138,7 +138,7 @@ class Consumer:
 
 
 def installed_libraries() -> dict[str, Callable[[Any], Any]]:
-    """Who can read a DLPack tensor here: NumPy always, torch and JAX where they are installed."""
+    """The libraries that can read a DLPack tensor here: NumPy always, torch and JAX where they are installed."""
     libraries: dict[str, Callable[[Any], Any]] = {"NumPy": np.from_dlpack}
     if find_spec("torch"):
         import torch

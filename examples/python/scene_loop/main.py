@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     with scene.stage:
         outcome = run(scene, options.ticks, console)
         show(scene, outcome, console, options.verbose)
-    if outcome.findings.places:
+    if outcome.findings.positions:
         try:
             draw(scene, outcome.findings, options.out)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The dance: every group of bodies draws a flower around the place where it rests, as a Warp kernel on the CPU."""
+"""The dance: every group of bodies draws a flower around its position at rest, as a Warp kernel on the CPU."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def draw(scene: Scene, findings: Findings, path: Path) -> None:
     """Draw every recorded path, coloured by time."""
     ground = [0, 2 if scene.up_axis == "Y" else 1]
     # Bodies first, moments second, then the two coordinates that a viewer from above sees, in metres.
-    tracks = np.swapaxes(np.array(findings.places)[:, :, ground], 0, 1) * scene.meters_per_unit
+    tracks = np.swapaxes(np.array(findings.positions)[:, :, ground], 0, 1) * scene.meters_per_unit
     rest = scene.bodies.rest[findings.shown, 3][:, ground] * scene.meters_per_unit
     seconds = np.array(findings.ticks) / TICKS_PER_SECOND
 

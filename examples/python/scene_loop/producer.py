@@ -34,7 +34,7 @@ class Producer:
             self._dance.pose(tick, poses)
             clock.lap("run the kernel")
             self._ledger.checksums[tick] = checksum(poses.numpy())
-            del poses  # nothing looks at the buffer any more, so the stage may take it as it is
+            del poses  # no view of the buffer is left, and the stage can adopt it
             clock.start()
         clock.lap("unmap")
         self._stamp[:] = tick

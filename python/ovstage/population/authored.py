@@ -23,7 +23,7 @@ from ovstage.population.texts import NO_TEXT, readable
 if TYPE_CHECKING:
     from ovstage.population.columns import Column, Scene
 
-__all__ = ["UNRESOLVED", "Authored", "Slot", "needs_its_place"]
+__all__ = ["UNRESOLVED", "Authored", "Slot", "depends_on_layer"]
 
 UNRESOLVED = "its path is not resolved; it is published as written"
 _OTHER_KIND = "it is a relationship where the schema declares an attribute, or the other way round"
@@ -122,13 +122,13 @@ class Authored:
     def _name_unresolved(
         self, slot: Slot, rows: Sequence[int], found: Sequence[Usd.Attribute], values: Sequence[Any]
     ) -> None:
-        """Of a path that stands for several files, or whose variables lead nowhere, the stage has what is written and
-        no more: what that is relative to is said here."""
+        """Name the layer that a path is relative to, where the stage has only what is written: the path stands for
+        several files, or one of its variables leads nowhere."""
         for row, each, value in zip(rows, found, values, strict=True):
             if not isinstance(value, _ASSETS):  # prims that look alike may author different types
                 continue
             for path in [value] if isinstance(value, Sdf.AssetPath) else value:
-                if needs_its_place(path):
+                if depends_on_layer(path):
                     spec = self._opinion(each)
                     where = f" to {spec.layer.realPath}" if spec and spec.layer.realPath else ""
                     self._skip(slot, row, f"{UNRESOLVED}, relative{where}")
@@ -181,8 +181,8 @@ class Authored:
         self._scene.skip((row,), slot.name, reason)
 
 
-def needs_its_place(path: Sdf.AssetPath) -> bool:
-    """Whether there may be something where USD finds nothing, and only the place of the path says where."""
+def depends_on_layer(path: Sdf.AssetPath) -> bool:
+    """Whether a path that USD does not resolve may lead to files, which only the folder of its layer tells."""
     if path.resolvedPath:
         return False
     if path.authoredPath.startswith("`"):

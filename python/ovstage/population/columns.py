@@ -54,10 +54,10 @@ class Column:
         self._shared.append((rows, value))
 
     def put(self, rows: Indices, values: npt.NDArray[Any]) -> None:
-        """Record computed values, which take the place of anything else."""
+        """Record computed values instead of all others."""
         self._parts = [(rows, Values(values.reshape(len(values), self.form.lanes)))]
 
-    def place(self, rows: Indices, values: Values, converted: bool) -> None:
+    def append(self, rows: Indices, values: Values, converted: bool) -> None:
         """Record values that are numbers already."""
         self._parts.append((rows, values))
         if converted:
@@ -190,4 +190,4 @@ class Scene:
             self.skip((row,), column.name, form.complaint(value))
         self.skip(compress(rows, rounded & ~lost), column.name, f"its value is rounded to a {form.type_name}")
         kept = np.flatnonzero(~lost)
-        column.place(np.array(rows, np.int64)[kept], packed.take(kept), type(values[0]) not in form.accepts)
+        column.append(np.array(rows, np.int64)[kept], packed.take(kept), type(values[0]) not in form.accepts)

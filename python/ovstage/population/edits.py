@@ -10,16 +10,16 @@ from pxr import Sdf, Usd  # type: ignore # usd-core has no stubs
 
 __all__ = ["Edited", "Edits"]
 
-# What other prims may be read differently for: bindings are inherited, and made of collections; a point instancer is
-# physical if a prototype is.
+# Properties whose edit may change how other prims are read: bindings are inherited, and made of collections; a point
+# instancer is physical if a prototype is.
 _REACHING = re.compile(r"(material:binding|collection|prototypes)\b")
 
 
 class Edited(NamedTuple):
-    """What is not as it was."""
+    """Which part of a scene was edited."""
 
     everything: bool
-    """Whether it is more than the values of some prims."""
+    """Whether more was edited than properties of some prims."""
     prims: set[str]
 
     def __bool__(self) -> bool:
@@ -27,7 +27,7 @@ class Edited(NamedTuple):
 
 
 class Edits:
-    """What USD reported as edited and nobody has taken up yet. USD reports on the thread that edits."""
+    """The edits that USD has reported and no update has read yet. USD reports on the thread that edits."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a leaf; a finaliser, which may run under it, may edit
@@ -37,13 +37,13 @@ class Edits:
         return bool(self._edited)
 
     def take(self) -> Edited:
-        """All of it; there is none afterwards."""
+        """All edits so far; none are left."""
         with self._lock:
             edited, self._edited = self._edited, Edited(False, set())
         return edited
 
     def put(self, edited: Edited) -> None:
-        """Add to it, as after a ``take`` of which nothing came."""
+        """Add edits, such as those that were taken by an update that failed."""
         with self._lock:
             edited.prims.update(self._edited.prims)
             self._edited = Edited(edited.everything or self._edited.everything, edited.prims)

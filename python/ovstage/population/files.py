@@ -1,15 +1,15 @@
 """The files that USD has mapped, and what was written into them since.
 
-USD does not read a binary layer but maps it, and fetches values from the file when somebody asks for them. A program
-that writes such a file in place changes values under whoever has the layer, or takes them away, which ends the process.
-So columns own their bytes; and before USD is asked for anything, layers whose file was written in place are read again.
-A file that is replaced by another one of its name stays what it was for those who have it mapped.
+USD does not read a binary layer but maps it, and fetches values from the file when they are asked for. A program that
+writes such a file in place changes the values of the layer, or takes them away, which ends the process. Therefore
+columns own their bytes; and before USD is asked for anything, layers whose file was written in place are read again. A
+file that is replaced by another file of its name stays mapped as it was.
 
-Of what was written USD may make nothing, as of half a file. Its layer is emptied then, so that nobody reads what is not
-there any more, and cannot be saved. It is tried again with every call until it can be read; scenes that have it are
-refused meanwhile, and only those.
+USD may be unable to read what was written, as with half a file. The layer is emptied then, so that no read touches what
+is not there any more, and cannot be saved. Every call tries again to read it; scenes that have the layer are refused
+meanwhile, and no others.
 
-All of this belongs to whoever has USD alone (``source.listening``).
+All of this is done by the thread that has USD alone (``source.listening``).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _stamps: dict[str, _Stamp] = {}
 """Each mapped file as it was when its layer was last seen to agree with it."""
 
 _layers: dict[str, set[str]] = {}
-"""The identifiers of the layers of each. USD is never asked for all layers that there are: others, such as exports,
-drop theirs at any time, and one that goes while Python is handed it is an error."""
+"""The identifiers of the layers of each file. USD is never asked for all its layers: an export may drop one at any
+time, and a layer that goes while USD hands it to Python is an error."""
 
 _broken: dict[str, bool] = {}
 """Files whose layers are empty since USD could not read them, and whether these could be saved before."""
@@ -64,8 +64,8 @@ def require_whole(layers: Iterable[Sdf.Layer]) -> None:
 
 
 def read_rewritten() -> bool:
-    """Read again what was written in place; whether anything was. ``Refused`` for a file over whose layer there are
-    edits that would be lost."""
+    """Read again what was written in place; whether anything was. ``Refused`` for a file whose layer has edits that
+    would be lost."""
     if not (paths := _rewritten()):
         return False
     for path in paths:
@@ -115,7 +115,7 @@ def _read_or_empty(layer: Sdf.Layer, path: str) -> bool:
 
 
 def _loaded(path: str) -> list[Sdf.Layer]:
-    """The layers of a file that somebody still has."""
+    """The layers of a file that are still open."""
     return [layer for identifier in _layers[path] if (layer := Sdf.Layer.Find(identifier))]
 
 

@@ -1,9 +1,9 @@
 """How a USD value lies in a column: element type, lanes, one value or an array per prim, role.
 
 A form turns the values of one column into numbers at once. USD packs a list of its own scalars into a Vt array at
-native speed, and a numeric Vt array lends its memory: matrices row by row, quaternions as i, j, k, real, which is the
-layout that the stage wants. It is copied, since it may be that of a file which somebody writes next. Texts and paths
-become numbers of ``Names``, which are interned when all are known.
+native speed, and a numeric Vt array shows its memory to NumPy: matrices row by row, quaternions as i, j, k, real, which
+is the layout that the stage wants. The memory is copied, since it may be a mapped file that a program writes next.
+Texts and paths become numbers of ``Names``, which are interned when all are known.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Form:
     """What USD hands out for one value of the type."""
     elements: Callable[[Sequence[Any], Names], Array]
     """Scalars to an array of shape ``(n,)`` or ``(n, ...)``."""
-    lends: bool = False
-    """Whether NumPy can look into a Vt array of the type."""
+    is_buffer: bool = False
+    """Whether a Vt array of the type has a buffer that NumPy can see."""
     family: str = ""
     """What its values are whatever their precision: only within a family, one becomes another."""
     dtype: np.dtype[Any] | None = None
@@ -112,7 +112,7 @@ class Form:
         """The values of a column as numbers; texts and paths as those that ``names`` gives them."""
         if not self.is_array:
             return Values(self.elements(values, names).reshape(len(values), self.lanes))
-        if self.lends:
+        if self.is_buffer:
             return Values.of_arrays([np.asarray(value).reshape(-1, self.lanes) for value in values])
         flat = self.elements([item for items in (_unpacked(values) if self.kinds else values) for item in items], names)
         return Values(flat.reshape(-1, self.lanes), offsets_of([len(value) for value in values]))
@@ -148,7 +148,7 @@ def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
     elements: Callable[[Sequence[Any], Names], Array]
     accepts: tuple[type, ...]
     kinds: tuple[str, ...] = ()
-    lends = False
+    is_buffer = False
     family = held
     dtype: np.dtype[Any] | None = None
     semantic = _ROLES.get(scalar.role) or _SEMANTICS.get(str(scalar), AttributeSemantic.NONE)
@@ -163,7 +163,7 @@ def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
         family, dtype = "number", np.dtype(np.float64)
     elif scalar.arrayType and held != "SdfOpaqueValue":
         array = scalar.arrayType.type.pythonClass
-        lends, dtype = True, np.asarray(array(1)).dtype
+        is_buffer, dtype = True, np.asarray(array(1)).dtype
         elements = partial(_floats, dtype) if held in _FLOATS else partial(_numbers, array)
         accepts = _PLAIN.get(held) or (scalar.type.pythonClass,)
         family = "number" if held in _PLAIN else held.rstrip("hfdi")
@@ -172,7 +172,7 @@ def form_of(type_name: Sdf.ValueTypeName) -> Form | None:
     if type_name.isArray:
         accepts = (type_name.type.pythonClass, tuple)
     lanes = len(kinds) or _lanes(scalar.defaultValue)
-    return Form(str(type_name), type_name.isArray, lanes, semantic, kinds, accepts, elements, lends, family, dtype)
+    return Form(str(type_name), type_name.isArray, lanes, semantic, kinds, accepts, elements, is_buffer, family, dtype)
 
 
 def plain_form(kind: type) -> Form | None:

@@ -31,7 +31,7 @@ def _layer_of_name(name: str) -> Sdf.Layer:
         path = Ar.JoinPackageRelativePath(file, inside) if inside else file
     layer = Sdf.Layer.FindOrOpen(path, arguments)
     if layer and not layer.dirty:
-        layer.Reload()  # before it is composed: somebody may have opened it when its file was another
+        layer.Reload()  # before it is composed: it may have been opened when its file was another
     if not layer and is_address(file) and not Ar.GetResolver().Resolve(path):
         raise Refused("USD finds nothing there; without a resolver for such addresses it opens files only")
     if not layer and inside:
@@ -54,7 +54,8 @@ def _require_file(path: str, layer: str) -> None:
 
 
 def read_again(layers: Iterable[Sdf.Layer]) -> None:
-    """Their files may have changed since somebody opened them. Edits of somebody are not thrown away."""
+    """Read the files of layers again, which may have changed since. A layer with edits that are not saved keeps
+    them."""
     Sdf.Layer.ReloadLayers([layer for layer in layers if not (layer.dirty or layer.anonymous)])
 
 

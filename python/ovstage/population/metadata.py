@@ -65,7 +65,7 @@ def metadata_values(thing: Usd.Object | Usd.Stage, path: str) -> Iterator[tuple[
 
 
 def _handed_out(thing: Usd.Object | Usd.Stage, field: str) -> object:
-    """The value of a field. Of a dictionary one of whose texts is none, USD hands out nothing at all."""
+    """The value of a field. USD hands out nothing at all of a dictionary if one of its texts is no UTF-8."""
     value = readable(lambda: thing.GetMetadata(field), _UNREADABLE)
     return _UNREADABLE if value is None and thing.HasAuthoredMetadata(field) else value
 

@@ -115,7 +115,7 @@ class Operation:
 
     @property
     def op_id(self) -> int:
-        """The number of the call among those of its stage."""
+        """The number of the call among the calls of its stage."""
         self._ask()
         return self._op_id
 
@@ -133,7 +133,7 @@ class Operation:
     def wait(self, timeout: int = TIMEOUT_INFINITE) -> Any:
         """The value when it is done, ``None`` when it is not done in time; ``OvstageError`` when it failed.
 
-        A failure of an earlier call that nobody waited for is reported here, once. May be called again.
+        A failure of an earlier call that no wait has told is reported here, once. May be called again.
         """
         limit = guard.timeout(timeout)
         self._stage._refuse_fork(self._name or "population")

@@ -158,7 +158,7 @@ def _write(key: Key, held: Held) -> WriteDesc:
 
 
 def _batches(changes: Changes) -> dict[bytes, tuple[Indices, list[Key]]]:
-    """Columns by the prims they cover, the widest first: later, narrower ones find their rows laid out."""
+    """Columns by the prims that they cover, the widest first, which gives the prims of narrower columns their rows."""
     batches: dict[bytes, tuple[Indices, list[Key]]] = {}
     for key, held in sorted(changes.writes.items(), key=lambda item: -len(item[1].rows)):
         batches.setdefault(held.rows.tobytes(), (held.rows, []))[1].append(key)

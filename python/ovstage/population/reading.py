@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pxr import Sdf, Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.population import bindings
-from ovstage.population.authored import UNRESOLVED, Authored, Slot, needs_its_place
+from ovstage.population.authored import UNRESOLVED, Authored, Slot, depends_on_layer
 from ovstage.population.columns import Scene
 from ovstage.population.forms import RELATIONSHIP, TOKEN, TOKENS
 from ovstage.population.metadata import metadata_form, metadata_values, stage_values, units
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["gather"]
 
 _COMPUTED = frozenset({LOCAL, RESET, WORLD, "omni:fabric:localMatrix"})
-"""What every transform is published as; a scene that authors such names itself is not asked."""
+"""What population computes for every transform. Properties of these names are left out."""
 
 _TOGETHER = 1024  # prims that are read together, between two progress calls
 _PACK_LEAST = 4096  # values of a column that are worth a conversion to numbers
@@ -52,8 +52,9 @@ _has_metadata = Usd.Prim.HasMetadata
 
 Step = Callable[[int, int, str], None]
 _Look = tuple[str, tuple[str, ...], tuple[str, ...], "Want", bool, int | None]
-"""What prims that are read together have in common: type, schemas, authored names, wishes, whether clips may have
-values for them; a number sets one apart whose wishes depend on more than names."""
+"""What prims that are read together have in common: type, schemas, authored names, what is wanted, and whether clips
+may have values for them. The last entry is None, or a number of its own for a prim of which more than names decides
+what is wanted: such a prim is read alone."""
 
 
 def gather(stage: Usd.Stage, time: Usd.TimeCode, scope: Scope, step: Step, only: Sequence[str] | None = None) -> Scene:
@@ -139,8 +140,8 @@ class Reader:
     def _kinds(
         self, first: int, prims: Sequence[Usd.Prim], infos: Sequence[Usd.PrimTypeInfo]
     ) -> tuple[list[str], list[tuple[str, ...]]]:
-        """The type of each prim, and the schemas that are applied to it. A type whose name is no text counts as none;
-        among schemas with such a name only those count that the registry knows."""
+        """The type of each prim, and the schemas that are applied to it. A type counts as none if its name is no
+        text. Of schemas with such a name only those count that the registry knows."""
         try:
             return _all(_type_name, infos), _all(tuple, _all(_authored_schemas, infos))
         except UnicodeDecodeError:
@@ -280,7 +281,7 @@ class Reader:
         form, value = stored
         self.scene.column(column, form).add(row, value)
         assets = [value] if isinstance(value, Sdf.AssetPath) else value if isinstance(value, Sdf.AssetPathArray) else []
-        if any(map(needs_its_place, assets)):
+        if any(map(depends_on_layer, assets)):
             self.scene.skip((row,), column, UNRESOLVED)
 
 

@@ -44,8 +44,10 @@ class Session:
         self._source: Source | None = None
         self._scope: Scope | None = None
         self._published = Snapshot()
-        self._ordinal = 0  # where it was published
-        self._varying: set[str] = set()  # what of it may be different at another time, if it was read at a time
+        self._ordinal = 0  # at which it was published
+        self._varying: set[str] = (
+            set()
+        )  # the prims that may be different at another time, if the scene was read at a time
 
     # --- calls ---
 
@@ -117,7 +119,7 @@ class Session:
 
     def _require_ordinal(self, stage: Stage, call: str, ordinal: int) -> None:
         """Refuse now, rather than after seconds of reading, an ordinal that is sealed or lies below what is published:
-        whoever reads later would see the earlier scene through the later one."""
+        its values would be hidden, in part, by those of the scene that was published above it."""
         with stage.get_attribute_write_floor() as query:
             floor = query.fetch()
         if ordinal <= floor:
@@ -188,7 +190,7 @@ class Session:
 
 
 class _Clock:
-    """The progress of one call: whom to tell, how long the phases took, whether it is still wanted."""
+    """The progress of one call: the callback to tell, how long the phases took, whether the call is still wanted."""
 
     def __init__(self, job: Job, progress: Progress | None) -> None:
         self.seconds: dict[str, float] = {}

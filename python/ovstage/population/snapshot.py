@@ -126,7 +126,8 @@ _LOCAL, _RESET, _WORLD = Key(LOCAL, MATRIX), Key(RESET, BOOL), Key(WORLD, MATRIX
 
 
 def _replaced(old: Held | None, new: Held | None, stale: Flags, rows: Indices) -> Held:
-    """The old values but for the stale prims, which have the new ones. ``rows`` says which prims the new ones mean.
+    """The old values, and for the stale prims the new values. ``rows`` has the prim of each row of the part that was
+    read.
 
     What stays the same stays the same object, and nothing has to look for a difference in it.
     """

@@ -49,7 +49,7 @@ class Source:
             return  # USD would wait for threads that a forked child does not have
         kept = [vars(self).copy()]
         vars(self).clear()
-        _dropped.append(kept.pop())  # nothing else refers to it now: whoever empties the queue drops the scene
+        _dropped.append(kept.pop())  # the only reference now: the scene goes when the queue is emptied
         _let_go()
 
     @classmethod
@@ -90,7 +90,7 @@ class Source:
         self._edits.subLayerPaths.remove(found[0].identifier)
 
     def read_files_again(self) -> list[str]:
-        """Let layers whose files other programs have saved be what these say now; what is kept, in sentences."""
+        """Read layers again whose files other programs have saved. Returns what was not read again, in sentences."""
         used = self.stage.GetUsedLayers()
         edited = [layer for layer in used if layer.dirty and not layer.anonymous]
         read_again(used)
@@ -100,13 +100,13 @@ class Source:
         return [f"{layer.identifier} has edits that are not saved, so its file was not read again" for layer in edited]
 
     def suspect_clips(self) -> None:
-        """Read everything with the next update if there are value clips: USD tells nobody that their layers change."""
+        """Read everything with the next update if there are value clips: USD does not report edits of their layers."""
         if len(self.stage.GetUsedLayers(True)) > len(self.stage.GetUsedLayers(False)):
             self.edits.put(Edited(True, set()))
 
     def require_whole(self) -> None:
         """Refuse what was just read if one of its files was written meanwhile: it may be half of both."""
-        used = self.stage.GetUsedLayers()  # also clips, which are opened when somebody asks for their values
+        used = self.stage.GetUsedLayers()  # also clips, which USD opens when their values are asked for
         files.note(used)
         files.require_whole(used)
 
@@ -164,14 +164,14 @@ _alone = threading.Lock()
 _sources: WeakSet[Source] = WeakSet()
 
 _dropped: deque[dict[str, object]] = deque()
-"""What sources that are gone held. It is dropped under the lock, by whoever has it or has it next."""
+"""What sources held that are gone. It is dropped under the lock, by the thread that has the lock or has it next."""
 
 
 @contextmanager
 def listening(check: Callable[[], None]) -> Iterator[list[str]]:
     """Have USD alone; keep what it says off the terminal and collect it, without repetitions.
 
-    ``check`` is asked now and then while somebody else has USD, and ends the wait with an exception.
+    ``check`` is called now and then while another thread has USD, and ends the wait with an exception.
 
     USD reports through a process-wide list of delegates and prints to stderr when there is none.
     """
@@ -187,7 +187,7 @@ def listening(check: Callable[[], None]) -> Iterator[list[str]]:
                         source.suspect_clips()
             yield heard
         except BaseException as error:
-            traceback.clear_frames(error.__traceback__)  # whoever keeps the error must not keep the scene
+            traceback.clear_frames(error.__traceback__)  # an error that is kept must not keep the scene
             raise
         finally:
             heard.extend(dict.fromkeys(sentences(delegate.TakeUncoalescedDiagnostics())))
@@ -198,7 +198,7 @@ def listening(check: Callable[[], None]) -> Iterator[list[str]]:
 
 
 def _let_go() -> None:
-    """Drop what is to be dropped, unless somebody has the lock, who does it afterwards: finalisers must not wait."""
+    """Drop what is to be dropped. Another thread that has the lock does it afterwards, for finalisers must not wait."""
     while _dropped and _alone.acquire(blocking=False):
         try:
             _dropped.clear()

@@ -171,7 +171,7 @@ def _factors(kind: str, numbers: Array) -> list[Array]:
 def _turns(axis: int, degrees: Array) -> Array:
     """The matrices of turns about an axis, 0 for x.
 
-    Sine and cosine are those of C: the ones of NumPy may round differently at another place in the array.
+    Sine and cosine are computed by C: NumPy's may round differently at another index of the array.
     """
     radians = np.where(np.isfinite(degrees), degrees, np.nan) * (math.pi / 180)
     sine, cosine = (np.array([function(angle) for angle in radians.tolist()]) for function in (math.sin, math.cos))

@@ -13,7 +13,7 @@ The files in the order in which to read them; a file uses what stands above it:
 - rules: what the caller wants written
 - constants: the same as plain numbers
 - operation: exports under way
-- claims: who writes where
+- claims: which identifiers are being written
 
 What a stage has, and what USD makes of it:
 

@@ -93,27 +93,27 @@ def _column(draft: Draft, rows: Rows, rule: AttributeRule) -> int:
     """Write the values of a column for the prims that a rule means; returns how many."""
     if not draft.wanted_property(rows.name, False):
         return 0
-    places = [
+    chosen = [
         (at, draft.prims[row])
         for at, row in enumerate(rows.prims)
         if row in draft.prims and rule.means(draft.prims[row])
     ]
     if rows.semantic in _EDGES:
-        _left_out(draft, rows, places, "paths are no value: name it with a property rule")
+        _left_out(draft, rows, chosen, "paths are no value: name it with a property rule")
         return 0
     name = rule.destination_attribute_name or rows.name
     if name == LOCAL:
-        return author_transforms(draft, rows, places, required=rule.has(RuleFlag.REQUIRED))
+        return author_transforms(draft, rows, chosen, required=rule.has(RuleFlag.REQUIRED))
     if rows.name in (RESET, "xformOpOrder") or rows.name.startswith("xformOp:"):
-        places = [(at, prim) for at, prim in places if prim.path not in draft.transformed]
-    return _values(draft, rows, places, rule, name)
+        chosen = [(at, prim) for at, prim in chosen if prim.path not in draft.transformed]
+    return _values(draft, rows, chosen, rule, name)
 
 
 def _declared_attributes(draft: Draft) -> None:
     """Write what the type and the recorded schemas of a prim declare, unless a rule has written it."""
     for rows in draft.selected.rows(LOCAL):
-        places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
-        author_transforms(draft, rows, with_transform(draft, places), identities=False)
+        chosen = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+        author_transforms(draft, rows, with_transform(draft, chosen), identities=False)
     silent = AttributeRule(flags=RuleFlag.INFER_CUSTOM_TYPE)  # for names that a type leaves open
     spelled_out = {path for path, name in draft.written if name.startswith("xformOp:")}
     spelled_out |= {prim.path for prim in draft.prims.values() if is_bare(prim)}  # below
@@ -139,17 +139,17 @@ def _declared_attributes(draft: Draft) -> None:
             _left_out(draft, rows, others, _UNDECLARED)
 
 
-def _values(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], rule: AttributeRule, name: str) -> int:
-    """Write the values at ``places`` of a column, unless there is one already; returns how many.
+def _values(draft: Draft, rows: Rows, chosen: list[tuple[int, Prim]], rule: AttributeRule, name: str) -> int:
+    """Write the values at ``chosen`` of a column, unless there is one already; returns how many.
 
     Prims may declare different types for it.
     """
-    places = [(at, prim) for at, prim in places if (prim.path, name) not in draft.written]
-    draft.report["attributes_examined"] += len(places)
-    if not places:
+    chosen = [(at, prim) for at, prim in chosen if (prim.path, name) not in draft.written]
+    draft.report["attributes_examined"] += len(chosen)
+    if not chosen:
         return 0
     targets: dict[Target, list[tuple[int, Prim]]] = {}
-    for at, prim in places:
+    for at, prim in chosen:
         targets.setdefault(_target(draft, rows, prim, rule, name), []).append((at, prim))
     written = 0
     for target, group in targets.items():
@@ -174,7 +174,7 @@ def _values(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], rule: Attr
 
 
 def _target(draft: Draft, rows: Rows, prim: Prim, rule: AttributeRule, name: str) -> Target:
-    """The type to write: the rule's, the schema's, that of what is in the layer already, the one inferred."""
+    """The type to write: the first that is told by the rule, the schema, the layer, or the values themselves."""
     if not Sdf.Path.IsValidNamespacedIdentifier(name):
         return Target(name, "")
     declared = definition(prim.usd_type, prim.schemas).GetAttributeDefinition(name)
@@ -209,9 +209,9 @@ def _write(draft: Draft, prim: Prim, target: Target, kind: Sdf.ValueTypeName, va
     draft.written.add((prim.path, target.name))
 
 
-def _unsupported(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], target: Target, rule: AttributeRule) -> None:
+def _unsupported(draft: Draft, rows: Rows, chosen: list[tuple[int, Prim]], target: Target, rule: AttributeRule) -> None:
     """Count what has no USD form, or fail where a rule insists on it."""
-    draft.report["attributes_unsupported"] += len(places)
+    draft.report["attributes_unsupported"] += len(chosen)
     element, lanes = rows.schema
     stored = f"{'arrays of ' if rows.is_array else ''}{element}{f'x{lanes}' if lanes > 1 else ''}"
     as_what = f"as {target.type!r}" if target.type else "without a type: give usd_type_name or INFER_CUSTOM_TYPE"
@@ -219,11 +219,11 @@ def _unsupported(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], targe
         raise failure(
             ErrorCode.OP_FAILED, f"the required attribute {rows.name!r}, {stored}, cannot be written {as_what}"
         )
-    _left_out(draft, rows, places, f"{stored} cannot be written {as_what}")
+    _left_out(draft, rows, chosen, f"{stored} cannot be written {as_what}")
 
 
-def _left_out(draft: Draft, rows: Rows, places: list[tuple[int, Prim]], reason: str) -> None:
-    draft.report.leave_out(rows.name, [prim.path for _, prim in places], reason)
+def _left_out(draft: Draft, rows: Rows, chosen: list[tuple[int, Prim]], reason: str) -> None:
+    draft.report.leave_out(rows.name, [prim.path for _, prim in chosen], reason)
 
 
 # --- which columns, which prims ---

@@ -1,4 +1,4 @@
-"""Who writes where: an identifier is claimed by one export or destination of the process at a time."""
+"""Claims of identifiers: one export or destination of the process writes under an identifier at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["claim", "free"]
 _FORMATS = (".usd", ".usda", ".usdc")
 
 _active: dict[str, object] = {}
-"""The identifiers that are being written, and by whom. Its operations are atomic, so finalisers may use it."""
+"""The identifiers that are being written, and the owner of each claim. Single operations of a dict are atomic, so that
+a finaliser may use it."""
 
 
 def canonical(identifier: str) -> str:
@@ -22,7 +23,7 @@ def canonical(identifier: str) -> str:
 
 
 def claim(identifier: str, owner: object) -> None:
-    """Reserve an identifier; ``OvstageError`` when somebody writes there or its format is not USD."""
+    """Reserve an identifier; ``OvstageError`` when another export writes there or its format is not USD."""
     _require_text(identifier)
     guard.path(identifier, "identifier")
     name = os.path.basename(identifier).lower()
@@ -53,6 +54,6 @@ def _require_text(identifier: str) -> None:
 
 
 def free(identifier: str, owner: object) -> None:
-    """Give an identifier back."""
+    """End a claim."""
     if _active.get(canonical(identifier)) is owner:
         del _active[canonical(identifier)]

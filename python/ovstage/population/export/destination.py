@@ -38,7 +38,7 @@ class ExportDestination:
     """A USD layer in memory that takes several exports and is stored by ``save()``.
 
     There is at most one for an identifier in a process. Leaving its ``with`` block closes it without saving. It
-    belongs to its stage. A destination that is dropped without ``close()`` is given back with a ``ResourceWarning``.
+    belongs to its stage. A destination that is dropped without ``close()`` is closed with a ``ResourceWarning``.
     """
 
     _handles = count(1)
@@ -46,12 +46,12 @@ class ExportDestination:
     def __init__(self, stage: Stage, identifier: str | os.PathLike[str], mode: ExportDestinationMode | int) -> None:
         self.identifier = str(identifier)
         self.handle = next(self._handles)
-        self._closed = True  # until the identifier is claimed: a refused one has nothing to give back
+        self._closed = True  # until the identifier is claimed: a refused destination has nothing to close
         self._stage = guard.stage(stage)
         self._mode = guard.member(mode, ExportDestinationMode, "mode")
         self._storage: Storage | None = None
         self._pending: Job | None = None
-        self._claim = object()  # in its place, so that the table of identifiers does not keep this object alive
+        self._claim = object()  # the owner of the claim: the table of identifiers must not keep the destination alive
         claim(self.identifier, self._claim)
         self._closed = False
 
@@ -114,17 +114,17 @@ class ExportDestination:
         )
 
     def close(self) -> None:
-        """Let it go without saving; what is under way finishes first. May be called again."""
+        """Close it without saving; what is under way finishes first. May be called again."""
         if self._closed:
             return
         self._settle()
-        self._give_back()
+        self._end()
 
     def close_async(self) -> DestinationOperation:
         """``close`` on a thread of its own."""
         self._live()
         self._closed = True
-        return DestinationOperation(self._stage, name="ExportDestination.close", work=self._give_back, destination=self)
+        return DestinationOperation(self._stage, name="ExportDestination.close", work=self._end, destination=self)
 
     def __enter__(self) -> Self:
         self._live()
@@ -136,7 +136,7 @@ class ExportDestination:
     def __del__(self) -> None:
         if getattr(self, "_closed", True):
             return
-        self._give_back()
+        self._end()
         leak.warn(f"ExportDestination was garbage-collected without close(): {self.identifier!r} was not saved")
 
     def _open(self) -> None:
@@ -145,7 +145,7 @@ class ExportDestination:
         try:
             self._storage = Storage(self.identifier, self._mode)
         except BaseException:
-            self._give_back()
+            self._end()
             raise
 
     def _live(self) -> None:
@@ -166,7 +166,7 @@ class ExportDestination:
             raise OvstageError(ErrorCode.OP_FAILED, f"the destination {self.identifier!r} could not be created")
         return self._storage
 
-    def _give_back(self) -> None:
+    def _end(self) -> None:
         self._closed = True
         self._storage = None
         free(self.identifier, self._claim)

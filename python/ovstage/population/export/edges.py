@@ -52,24 +52,24 @@ def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
     if not draft.wanted_property(name, not connection):
         return 0
     role = AttributeSemantic.CONNECTION_PATH_ID if connection else AttributeSemantic.RELATIONSHIP_PATH_ID
-    places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+    chosen = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
     if rule is None:
-        declared = [(at, prim) for at, prim in places if _declares_relationship(draft, prim, name)]
-        others = {prim.path for _, prim in places} - {prim.path for _, prim in declared}
+        declared = [(at, prim) for at, prim in chosen if _declares_relationship(draft, prim, name)]
+        others = {prim.path for _, prim in chosen} - {prim.path for _, prim in declared}
         draft.report.leave_out(rows.name, sorted(others), _UNDECLARED)
-        places = declared
+        chosen = declared
     else:
-        places = [(at, prim) for at, prim in places if rule.covers(prim.path)]
+        chosen = [(at, prim) for at, prim in chosen if rule.covers(prim.path)]
         name = rule.destination_property_name or name
-    draft.report["property_edges_examined"] += len(places)
+    draft.report["property_edges_examined"] += len(chosen)
     if rows.semantic != role or not rows.is_array:
-        draft.report["property_edges_unsupported"] += len(places)
+        draft.report["property_edges_unsupported"] += len(chosen)
         kind = "connection" if connection else "relationship"
-        draft.report.leave_out(rows.name, [prim.path for _, prim in places], f"holds no paths of a {kind}")
+        draft.report.leave_out(rows.name, [prim.path for _, prim in chosen], f"holds no paths of a {kind}")
         return 0
     targets = _targets(draft, rows, connection)
     written = 0
-    for at, prim in places:
+    for at, prim in chosen:
         if rule is not None and connection:
             connected = _connect(draft, prim, name, rule.usd_type_name, targets[at])
             written += connected
@@ -80,7 +80,7 @@ def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
             if rule is not None and rule.property_kind == PropertyKind.MATERIAL_BINDING:
                 apply(draft, prim, ["MaterialBindingAPI"])
     draft.report["property_edges_exported"] += written
-    draft.report["property_edges_skipped"] += len(places) - written
+    draft.report["property_edges_skipped"] += len(chosen) - written
     return written
 
 
@@ -173,18 +173,18 @@ def _links(draft: Draft, column: str) -> list[_Link]:
     for rows in draft.selected.rows(column):
         if rows.semantic != AttributeSemantic.CONNECTION_PATH_ID or not rows.is_array:
             continue
-        places, others = [], []
+        chosen, others = [], []
         for at, row in enumerate(rows.prims):
             prim = draft.prims.get(row)
             if prim is None or (prim.path, column) in draft.written:
                 continue
             if _connectable(draft, prim, name):
-                places.append((at, prim))
+                chosen.append((at, prim))
             else:
                 others.append(prim.path)
         draft.report.leave_out(column, others, _UNDECLARED)
-        targets = _targets(draft, rows, True) if places else []
-        found += [_Link(prim, name, targets[at]) for at, prim in places]
+        targets = _targets(draft, rows, True) if chosen else []
+        found += [_Link(prim, name, targets[at]) for at, prim in chosen]
     return found
 
 

@@ -71,8 +71,8 @@ def _of_layer(prim: Prim, rule: MetadataRule) -> bool:
 
 
 def _values(draft: Draft, rows: Rows) -> list[Any] | None:
-    """Metadata as USD values. Numbers of 64 bits that nobody gave a type are hardly ever meant as numbers here: those
-    that the dictionary knows are taken for texts."""
+    """Metadata as USD values. Numbers of 64 bits without a USD type are hardly ever meant as numbers here: they are
+    taken for texts where the dictionary knows them."""
     kind = inferred(rows)
     if not rows.type_name and kind in (Sdf.ValueTypeNames.UInt64, Sdf.ValueTypeNames.UInt64Array):
         kind = Sdf.ValueTypeNames.StringArray if rows.is_array else Sdf.ValueTypeNames.String

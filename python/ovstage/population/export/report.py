@@ -45,7 +45,7 @@ class ExportReport(dict[str, int]):
 
     @property
     def warnings(self) -> list[Skipped]:
-        """What was exported, but may not mean the same in its new place, in the same form."""
+        """What was exported, but may not mean the same in the file, in the same form."""
         return [entry for note in self._otherwise for entry in note.entries()]
 
     def leave_out(self, name: str, paths: Iterable[str], reason: str) -> None:

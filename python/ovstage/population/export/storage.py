@@ -1,4 +1,4 @@
-"""The layer that an export writes: in memory, seen by nobody else, until it is saved."""
+"""The layer that an export writes: private and in memory until it is saved."""
 
 from __future__ import annotations
 

@@ -24,24 +24,24 @@ _IDENTITY = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.
 
 
 def author_transforms(
-    draft: Draft, rows: Rows, places: list[tuple[int, Prim]], required: bool = False, identities: bool = True
+    draft: Draft, rows: Rows, chosen: list[tuple[int, Prim]], required: bool = False, identities: bool = True
 ) -> int:
     """Write local matrices by the policy; returns how many. ``identities=False`` leaves out those that do nothing."""
     policy = draft.options.transform_policy
     if rows.schema != ("float64", 16) or rows.is_array:
         raise failure(ErrorCode.OP_FAILED, f"{LOCAL} holds {rows.schema}, a transform is one 4x4 of float64")
-    draft.report["attributes_examined"] += len(places)
-    draft.report["transforms_examined"] += len(places)
+    draft.report["attributes_examined"] += len(chosen)
+    draft.report["transforms_examined"] += len(chosen)
     if policy == TransformPolicy.NONE:
-        draft.report["attributes_skipped"] += len(places)
+        draft.report["attributes_skipped"] += len(chosen)
         return 0
     resets = _resets(draft)
     matrices = rows.fixed()
-    spelled_out = _spelled_out(draft, places, matrices, resets) if policy == TransformPolicy.USD_XFORM_OP else set()
+    spelled_out = _spelled_out(draft, chosen, matrices, resets) if policy == TransformPolicy.USD_XFORM_OP else set()
     draft.report["transforms_exported"] += len(spelled_out)
     draft.written.update((path, LOCAL) for path in spelled_out)
     written = 0
-    for at, prim in places:
+    for at, prim in chosen:
         matrix, reset = matrices[at].tolist(), prim.row in resets
         idle = not identities and not reset and matrix == _IDENTITY
         if idle or prim.path in spelled_out or prim.path in draft.transformed:
@@ -77,7 +77,7 @@ def _resets(draft: Draft) -> set[int]:
 
 
 def _spelled_out(
-    draft: Draft, places: list[tuple[int, Prim]], matrices: np.ndarray[Any, Any], resets: set[int]
+    draft: Draft, chosen: list[tuple[int, Prim]], matrices: np.ndarray[Any, Any], resets: set[int]
 ) -> set[str]:
     """The paths of prims whose own operations other rules write, and whose matrix these operations make.
 
@@ -88,7 +88,7 @@ def _spelled_out(
     columns = _Columns(draft)
     layer = Sdf.Layer.CreateAnonymous("operations.usda")
     found = []
-    for at, prim in places:
+    for at, prim in chosen:
         operations = _operations(draft, columns, prim)
         if operations:
             spec = Sdf.CreatePrimInLayer(layer, f"/P{at}")
@@ -134,10 +134,10 @@ def _operations(draft: Draft, columns: _Columns, prim: Prim) -> dict[str, tuple[
 # --- which prims ---
 
 
-def with_transform(draft: Draft, places: list[tuple[int, Prim]]) -> list[tuple[int, Prim]]:
+def with_transform(draft: Draft, chosen: list[tuple[int, Prim]]) -> list[tuple[int, Prim]]:
     """Those of the prims that USD lets have a transform, or that have no type yet."""
     able, unable = [], []
-    for at, prim in places:
+    for at, prim in chosen:
         if not prim.usd_type or definition(prim.usd_type, ()).GetAttributeDefinition(_ORDER):
             able.append((at, prim))
         else:
@@ -149,8 +149,8 @@ def with_transform(draft: Draft, places: list[tuple[int, Prim]]) -> list[tuple[i
 def passed_over(draft: Draft, rule: AttributeRule) -> None:
     """Name the matrices that a pattern seems to mean, where the operations that it wrote do not make them."""
     for rows in draft.selected.rows(LOCAL):
-        places = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
-        places = [(at, prim) for at, prim in places if rule.means(prim)]
-        same = _spelled_out(draft, places, rows.fixed(), _resets(draft))
-        paths = [prim.path for _, prim in places if prim.path not in same]
+        chosen = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+        chosen = [(at, prim) for at, prim in chosen if rule.means(prim)]
+        same = _spelled_out(draft, chosen, rows.fixed(), _resets(draft))
+        paths = [prim.path for _, prim in chosen if prim.path not in same]
         draft.report.leave_out(LOCAL, paths, "a pattern does not mean local matrices: add the rule 'omni:xform'")

@@ -46,8 +46,8 @@ def export_typed_hierarchy_to_usd_file(
 
     Custom attributes are left out, but for those in ``include_custom_namespaces``, a list of prefixes such as
     ``["simulation"]``. The units of the stage go along, with the root ``/`` the default prim too. ``prim_predicate``
-    restricts the subtree further. ``property_predicate``, ``transform_policy`` and ``unknown_metadata_policy`` are
-    those of ``export_to_usd_file``.
+    restricts the subtree further. ``property_predicate``, ``transform_policy`` and ``unknown_metadata_policy`` mean
+    what they mean to ``export_to_usd_file``.
     """
     from ovstage import population
 
