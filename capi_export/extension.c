@@ -397,31 +397,15 @@ static void trim(void) {
 static ovstage_api_status_t fetch_read(ovstage_instance_t* instance, ovstage_read_handle_t handle,
                                        ovstage_timeout_ns_t timeout, ovstage_read_group_t* out,
                                        const DLTensor** out_keep) {
-  const char* symbol = "ovstage_fetch_read_next";
   (void)timeout;
-  if (out != NULL) memset(out, 0, sizeof *out);
-  if (out_keep != NULL) *out_keep = NULL;
-  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
-  if (status != OVSTAGE_OK) return status;
-  status = out == NULL        ? ov_null("out_group")
-           : out_keep == NULL ? ov_null("out_keep")
-                              : ovgoFetchReadNext(instance->context, handle, out, (DLTensor**)out_keep);
-  return ov_leave(instance->context, symbol, status);
+  return ov_fetch_read(instance != NULL ? instance->context : NULL, handle, out, true, out_keep);
 }
 
 static ovstage_api_status_t fetch_map(ovstage_instance_t* instance, ovstage_map_handle_t handle,
                                       ovstage_timeout_ns_t timeout, ovstage_map_group_t* out,
                                       const DLTensor** out_keep) {
-  const char* symbol = "ovstage_fetch_map_next";
   (void)timeout;
-  if (out != NULL) memset(out, 0, sizeof *out);
-  if (out_keep != NULL) *out_keep = NULL;
-  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
-  if (status != OVSTAGE_OK) return status;
-  status = out == NULL        ? ov_null("out_group")
-           : out_keep == NULL ? ov_null("out_keep")
-                              : ovgoFetchMapNext(instance->context, handle, out, (DLTensor**)out_keep);
-  return ov_leave(instance->context, symbol, status);
+  return ov_fetch_map(instance != NULL ? instance->context : NULL, handle, out, true, out_keep);
 }
 
 /* ---- Log --------------------------------------------------------------------------------------------------------- */

@@ -327,6 +327,13 @@ ovstage_enqueue_result_t ov_write_batch(ovstage_context_t* context, const char* 
                                         const ovx_string_or_token_t* type_names, ovstage_ordinal_t ordinal,
                                         ovstage_prim_mode_t mode, bool many);
 
+/* The next group of a read or of a map. `keeps`: the caller gets a reference of its tensors, too, and `keep` is not
+ * NULL. */
+ovstage_api_status_t ov_fetch_read(ovstage_context_t* context, ovstage_read_handle_t handle, ovstage_read_group_t* out,
+                                   bool keeps, const DLTensor** keep);
+ovstage_api_status_t ov_fetch_map(ovstage_context_t* context, ovstage_map_handle_t handle, ovstage_map_group_t* out,
+                                  bool keeps, const DLTensor** keep);
+
 /* ---- export.c: DLPack -------------------------------------------------------------------------------------------- */
 
 DLManagedTensorVersioned* ov_export_versioned(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor,

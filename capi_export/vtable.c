@@ -199,13 +199,41 @@ static E read_attributes(C c, ovstage_query_handle_t handle, const ovx_token_t* 
   return ov_accept(c, symbol, result);
 }
 
-static S fetch_read_next(C c, ovstage_read_handle_t handle, ovstage_timeout_ns_t timeout, ovstage_read_group_t* out) {
-  const char* symbol = "ovstage_fetch_read_next";
-  (void)timeout;
-  if (out != NULL) memset(out, 0, sizeof *out);
+/* A group of a read or of a map: `size` bytes at `out`. The extension's forms keep its tensors as well. */
+static S fetch_group(C c, const char* symbol, uint64_t handle, void* out, size_t size, bool keeps,
+                     const DLTensor** keep, S (*fetch)(C, uint64_t, void*, DLTensor**)) {
+  if (out != NULL) memset(out, 0, size);
+  if (keep != NULL) *keep = NULL;
   S status = ov_enter(c, symbol);
   if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchReadNext(c, handle, out, NULL));
+  if (out == NULL)
+    status = ov_null("out_group");
+  else if (keeps && keep == NULL)
+    status = ov_null("out_keep");
+  else
+    status = fetch(c, handle, out, (DLTensor**)keep);
+  return ov_leave(c, symbol, status);
+}
+
+static S next_of_read(C c, uint64_t handle, void* out, DLTensor** keep) {
+  return ovgoFetchReadNext(c, handle, out, keep);
+}
+
+static S next_of_map(C c, uint64_t handle, void* out, DLTensor** keep) {
+  return ovgoFetchMapNext(c, handle, out, keep);
+}
+
+S ov_fetch_read(C c, ovstage_read_handle_t handle, ovstage_read_group_t* out, bool keeps, const DLTensor** keep) {
+  return fetch_group(c, "ovstage_fetch_read_next", handle, out, sizeof *out, keeps, keep, next_of_read);
+}
+
+S ov_fetch_map(C c, ovstage_map_handle_t handle, ovstage_map_group_t* out, bool keeps, const DLTensor** keep) {
+  return fetch_group(c, "ovstage_fetch_map_next", handle, out, sizeof *out, keeps, keep, next_of_map);
+}
+
+static S fetch_read_next(C c, ovstage_read_handle_t handle, ovstage_timeout_ns_t timeout, ovstage_read_group_t* out) {
+  (void)timeout;
+  return ov_fetch_read(c, handle, out, false, NULL);
 }
 
 static S release_group(C c, const ovstage_read_group_t* group) {
@@ -300,12 +328,8 @@ static E map_attribute(C c, ovstage_query_handle_t handle, const ovstage_map_des
 }
 
 static S fetch_map_next(C c, ovstage_map_handle_t handle, ovstage_timeout_ns_t timeout, ovstage_map_group_t* out) {
-  const char* symbol = "ovstage_fetch_map_next";
   (void)timeout;
-  if (out != NULL) memset(out, 0, sizeof *out);
-  S status = ov_enter(c, symbol);
-  if (status != OVSTAGE_OK) return status;
-  return ov_leave(c, symbol, out == NULL ? ov_null("out_group") : ovgoFetchMapNext(c, handle, out, NULL));
+  return ov_fetch_map(c, handle, out, false, NULL);
 }
 
 static E unmap_group(C c, ovstage_map_handle_t handle, const ovstage_map_group_t* group, ovstage_cuda_sync_t sync) {

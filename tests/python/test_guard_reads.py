@@ -85,7 +85,6 @@ def test_array_columns() -> None:
 
 
 def test_warp_is_caught() -> None:
-    pytest.importorskip("warp")
     caught("import warp as wp\nwp.init()\nwp.from_dlpack(group(1).dlpack(0)).fill_(7.0)")
 
 
