@@ -86,6 +86,23 @@ leaks() {
   tail -n 1 "$work/valgrind.txt"
 }
 
+# The golden scripts, that Go and Python play as well; under valgrind where there is one.
+scripts() {
+  local under=()
+  if have valgrind; then
+    under=(valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite
+      --show-leak-kinds=definite --ignore-ranges=0xc000000000-0x7fffffffffff "--suppressions=$here/valgrind.supp")
+  fi
+  "${c[@]}" -g "$here/script.c" "$here/scene.c" "${link[@]}" -o "$work/script" || fail "the player of scripts does not build"
+  within 300 "$work/script" "$here"/../scripts/*.txt >"$work/script.txt" ||
+    { cat "$work/script.txt" && fail "the answers differ from those of the scripts"; }
+  if [ ${#under[@]} != 0 ]; then
+    within 600 "${under[@]}" "$work/script" "$here"/../scripts/*.txt >"$work/script.txt" 2>"$work/script.log" ||
+      { cat "$work/script.txt" "$work/script.log" && fail "valgrind found faults in the player of scripts"; }
+  fi
+  tail -n 1 "$work/script.txt"
+}
+
 # It stands in for malloc and its kin, which only a GNU compiler lets a program do without a word.
 scarce() {
   "${cc[@]}" -std=gnu11 -Wall -Wextra -Werror "-I$include" -g "$here/scarce.c" "$here/shortage.c" "$here/scene.c" "${link[@]}" \
@@ -119,6 +136,7 @@ else
   say "C++: skipped, there is no ${cxx[0]}"
 fi
 say "calls while memory is scarce" && scarce
+say "golden scripts" && scripts
 if have "$go"; then
   say "panics in every function of Go" && panics
 elif [ -n "${CI:-}" ]; then
