@@ -356,6 +356,44 @@ static ovstage_api_status_t wait_floor(ovstage_instance_t* instance, const ovx_s
   return ov_leave(instance->context, symbol, status);
 }
 
+static ovstage_api_status_t floor_moves(ovstage_instance_t* instance, uint64_t seen, ovstage_timeout_ns_t timeout,
+                                        uint64_t* moves) {
+  const char* symbol = "floor_moves";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  status = moves != NULL ? ov_floor_moves(instance->context, seen, timeout, moves) : ov_null("moves");
+  return ov_leave(instance->context, symbol, status);
+}
+
+/* ---- Following --------------------------------------------------------------------------------------------------- */
+
+static ovstage_enqueue_result_t read_since(ovstage_instance_t* instance, ovstage_query_handle_t query,
+                                           ovstage_go_cursor_t* cursors, size_t count, ovstage_read_handle_t* out) {
+  const char* symbol = "read_since";
+  if (out != NULL) *out = OVSTAGE_INVALID_READ_HANDLE;
+  ovstage_enqueue_result_t result = {ov_enter_instance(instance, symbol), 0};
+  if (result.status != OVSTAGE_OK) return result;
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (out == NULL) {
+    result.status = ov_null("out");
+  } else if (cursors == NULL || count == 0) {
+    result.status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "cursors: there is none, expected one for each attribute");
+  } else if (count > OV_MOST_ENTRIES) {
+    result.status = ov_too_many("count", count);
+  } else {
+    ovstage_go_cursor_t* own = ov_input(&in, "cursors", cursors, count, sizeof *cursors);
+    if ((result.status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      result = ovgoReadSince(instance->context, query, own, count, out);
+    for (size_t i = 0; result.status == OVSTAGE_OK && i < count; i++) {
+      cursors[i].until = own[i].until;
+      cursors[i].resync = own[i].resync;
+    }
+  }
+  ov_inputs_close(&in);
+  return ov_accept(instance->context, symbol, result);
+}
+
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
 
 /* The caller's structure may be older than ours: it gets as much as it has room for. */
@@ -569,4 +607,6 @@ const ovstage_go_v1_t ov_extension = {
     .end_name = end_name,
     .list_of_known = list_of_known,
     .wait_floor = wait_floor,
+    .floor_moves = floor_moves,
+    .read_since = read_since,
 };

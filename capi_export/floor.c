@@ -50,7 +50,7 @@ static bool sleep_until_moved(const ovstage_context_t* context, uint64_t seen, c
 
 static ovstage_api_status_t ended(const ovstage_context_t* context) {
   if (ov_gate_closed(&context->gate))
-    return ov_fail(OVSTAGE_ERROR_INVALID_HANDLE, "wait_floor: the stage was destroyed meanwhile");
+    return ov_fail(OVSTAGE_ERROR_INVALID_HANDLE, "the stage was destroyed while a call waited for its write floor");
   return ov_broken(context);
 }
 
@@ -67,4 +67,16 @@ ovstage_api_status_t ov_floor_wait(ovstage_context_t* context, const ovx_string_
     if (status != OVSTAGE_OK || reached) return status;
     late = !sleep_until_moved(context, seen, timeout == OVSTAGE_TIMEOUT_INFINITE ? NULL : &deadline);
   }
+}
+
+ovstage_api_status_t ov_floor_moves(const ovstage_context_t* context, uint64_t seen, ovstage_timeout_ns_t timeout,
+                                    uint64_t* moves) {
+  struct timespec deadline = ov_deadline(timeout);
+  pthread_once(&once, open_condition);
+  bool in_time =
+      timeout != 0 && sleep_until_moved(context, seen, timeout == OVSTAGE_TIMEOUT_INFINITE ? NULL : &deadline);
+  *moves = __atomic_load_n(&context->floor_moves, __ATOMIC_SEQ_CST);
+  ovstage_api_status_t status = ended(context);
+  if (status != OVSTAGE_OK || *moves != seen || in_time) return status;
+  return ov_fail(OVSTAGE_ERROR_TIMEOUT, "timeout: no write floor has moved after %llu ns", (unsigned long long)timeout);
 }

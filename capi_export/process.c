@@ -204,6 +204,7 @@ static ovstage_context_t* new_context(const char* name) {
   if (context == NULL) return NULL;
   context->bundle = (ovstage_instance_t){&ov_vtable, context};
   context->references = 1;
+  context->floor_moves = 1; /* 0 is what a caller has that never asked */
   context->name = strdup(name);
   if (context->name != NULL && ov_op_log_open(&context->ops)) return context;
   ov_context_release(context);

@@ -41,6 +41,26 @@ func ovgoReadAttributes(
 	return enqueued(op, err)
 }
 
+//export ovgoReadSince
+func ovgoReadSince(
+	c *C.ovstage_context_t, query C.ovstage_query_handle_t, cursors *C.ovstage_go_cursor_t, count C.size_t,
+	out *C.ovstage_read_handle_t,
+) (result C.ovstage_enqueue_result_t) {
+	defer guard(c, "read_since", &result.status)
+	i := of(c)
+	given := unsafe.Slice(cursors, count)
+	own := make([]stage.Cursor, count)
+	for k, g := range given {
+		own[k] = stage.Cursor{Attribute: pathdict.Token(g.attribute), Since: uint64(g.since), Resync: bool(g.resync)}
+	}
+	id, op, err := i.stage.ReadSince(stage.QueryID(query), own)
+	for k, o := range own {
+		given[k].until, given[k].resync = C.ovstage_ordinal_t(o.Until), C.bool(o.Resync)
+	}
+	*out = C.ovstage_read_handle_t(id)
+	return enqueued(op, err)
+}
+
 //export ovgoReleaseRead
 func ovgoReleaseRead(c *C.ovstage_context_t, read C.ovstage_read_handle_t) (result C.ovstage_enqueue_result_t) {
 	defer guard(c, "ovstage_release_read", &result.status)

@@ -76,6 +76,10 @@ void ov_floor_wake(ovstage_context_t* context);
 ovstage_api_status_t ov_floor_wait(ovstage_context_t* context, const ovx_string_or_token_t* attributes, size_t count,
                                    ovstage_ordinal_t ordinal, ovstage_timeout_ns_t timeout);
 
+/* The call `floor_moves`, likewise. */
+ovstage_api_status_t ov_floor_moves(const ovstage_context_t* context, uint64_t seen, ovstage_timeout_ns_t timeout,
+                                    uint64_t* moves);
+
 /* ---- unasked.c: failures about which nobody asked ---------------------------------------------------------------- */
 
 /* What a context knows about them. */

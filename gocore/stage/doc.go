@@ -53,6 +53,7 @@
 //	derived.go      the groups of a read: what follows from the paths of prims
 //	missing.go      why a read serves nothing, in words
 //	read.go         the operation: a read
+//	since.go        the operation: a read of what changed since the last one
 //	tokens.go       postings of an attribute
 //	match.go        which prims meet a predicate
 //	filter.go       queries over prims that meet a condition

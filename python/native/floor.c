@@ -143,7 +143,35 @@ static PyObject* stage_wait_floor(PyObject* object, PyObject* const* args, Py_ss
   return answer;
 }
 
+typedef struct {
+  ovstage_instance_t* instance;
+  uint64_t seen, moves;
+} moves_call;
+
+static ovstage_api_status_t attempt_moves(void* closure, uint64_t timeout) {
+  moves_call* call = closure;
+  return native.go->floor_moves(call->instance, call->seen, timeout, &call->moves);
+}
+
+/* _floor_moves(seen, timeout): the number after the wait, the one that was seen when it took too long. */
+static PyObject* stage_floor_moves(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { SEEN, TIMEOUT };
+  Stage* self = (Stage*)object;
+  moves_call call = {0};
+  uint64_t timeout;
+  if (!check_argument_count("_floor_moves", nargs, 2) || !guard_uint64(args[SEEN], "seen", &call.seen) ||
+      !guard_timeout(args[TIMEOUT], &timeout) || !stage_begin(self, "changes")) {
+    return NULL;
+  }
+  call.instance = self->instance;
+  ovstage_api_status_t status;
+  if (!wait_in_slices(attempt_moves, &call, timeout, &status)) return NULL;
+  if (status != OVSTAGE_OK && status != OVSTAGE_ERROR_TIMEOUT) return raise_library_error(status);
+  return PyLong_FromUnsignedLongLong(call.moves);
+}
+
 PyMethodDef stage_floor_methods[] = {
+    {"_floor_moves", FAST(stage_floor_moves), DOC_Stage__floor_moves},
     {"_wait_floor", FAST(stage_wait_floor), DOC_Stage__wait_floor},
     {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor), DOC_Stage_advance_write_floor},
     {"get_attribute_write_floor", FAST_KEYWORDS(stage_get_attribute_write_floor), DOC_Stage_get_attribute_write_floor},

@@ -62,6 +62,63 @@ static PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, 
   return answer;
 }
 
+/* The tokens and ordinals of a consumer, None for an ordinal: it knows nothing. NULL: an exception. */
+static ovstage_go_cursor_t* cursors_of(const words* tokens, PyObject* since) {
+  ovstage_go_cursor_t* cursors = calloc(tokens->count + 1, sizeof *cursors);
+  if (!cursors) return (ovstage_go_cursor_t*)PyErr_NoMemory();
+  for (size_t i = 0; i < tokens->count; i++) {
+    PyObject* known = PyList_GetItem(since, (Py_ssize_t)i);
+    cursors[i].attribute = ((const uint64_t*)tokens->data)[i];
+    cursors[i].resync = known == Py_None;
+    if (known && (known == Py_None || guard_uint64(known, "since", &cursors[i].since))) continue;
+    free(cursors);
+    return NULL;
+  }
+  return cursors;
+}
+
+static PyObject* told(const ovstage_go_cursor_t* cursors, size_t count) {
+  PyObject* list = PyList_New((Py_ssize_t)count);
+  for (size_t i = 0; list && i < count; i++) {
+    PyObject* pair =
+        Py_BuildValue("(KO)", (unsigned long long)cursors[i].until, cursors[i].resync ? Py_True : Py_False);
+    if (!pair || PyList_SetItem(list, (Py_ssize_t)i, pair) < 0) Py_CLEAR(list);
+  }
+  return list;
+}
+
+/* _read_since(query, tokens, since): a Read of what changed, and (until, resync) for each token. Query 0: all prims. */
+static PyObject* stage_read_since(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { QUERY, TOKENS, SINCE };
+  Stage* self = (Stage*)object;
+  uint64_t query = 0, handle = 0;
+  words tokens = {0};
+  if (!check_argument_count("_read_since", nargs, 3) ||
+      (args[QUERY] != Py_None && !guard_handle(args[QUERY], "query", &query)) ||
+      !tokens_open(&tokens, self, args[TOKENS], "attributes", "changes", NULL)) {
+    return NULL;
+  }
+  PyObject *made = NULL, *read = NULL, *ends = NULL;
+  ovstage_go_cursor_t* cursors = NULL;
+  if (!PyList_Check(args[SINCE]) || PyList_Size(args[SINCE]) != (Py_ssize_t)tokens.count) {
+    PyErr_BadArgument();
+  } else if ((cursors = cursors_of(&tokens, args[SINCE])) && (made = handle_reserve(&read_class)) &&
+             stage_begin(self, "changes")) {
+    ovstage_enqueue_result_t result;
+    WITHOUT_GIL(result = native.go->read_since(self->instance, query, cursors, tokens.count, &handle));
+    read = handle_named(handle_open(made, self, result, handle), "changes", NULL, NULL);
+    made = NULL;
+    ends = told(cursors, tokens.count);
+  }
+  Py_XDECREF(made);
+  free(cursors);
+  words_close(&tokens);
+  if (read && ends) return Py_BuildValue("(NN)", read, ends);
+  Py_XDECREF(read);
+  Py_XDECREF(ends);
+  return NULL;
+}
+
 static PyObject* stage_read_missing(PyObject* object, PyObject* read) {
   Stage* self = (Stage*)object;
   uint64_t handle;
@@ -154,6 +211,7 @@ static PyObject* stage_release_group(PyObject* object, PyObject* given) {
 }
 
 PyMethodDef stage_read_methods[] = {
+    {"_read_since", FAST(stage_read_since), DOC_Stage__read_since},
     {"read_attributes", FAST_KEYWORDS(stage_read_attributes), DOC_Stage_read_attributes},
     {"fetch_read_next", FAST_KEYWORDS(stage_fetch_read_next), DOC_Stage_fetch_read_next},
     {"_read_missing", stage_read_missing, METH_O, DOC_Stage__read_missing},

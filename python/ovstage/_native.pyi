@@ -168,6 +168,8 @@ class Stage:
             with stage.get_attribute_write_floor("velocity") as floor:
                 print(floor.fetch())
         """
+    def _floor_moves(self, seen: int, timeout: SupportsIndex, /) -> int:
+        """How often a floor may have moved, when that is another number than was seen, or the wait took too long."""
     def _wait_floor(self, ordinal: SupportsIndex, attributes: Iterable[int], timeout: SupportsIndex, /) -> None:
         """Wait for the lowest floor of attributes, or for the global one where none is listed."""
     def get_oldest_preserved_ordinal(self) -> OrdinalQuery:
@@ -208,6 +210,10 @@ class Stage:
         """Release a query, after the operations that use it. See ``Query.release``."""
 
     # --- reading
+    def _read_since(
+        self, query: Any, tokens: Iterable[int], since: list[int | None], /
+    ) -> tuple[Read, list[tuple[int, bool]]]:
+        """A read of what changed since, of all prims for ``None``; for each token until where, and whether anew."""
     def read_attributes(self, query: Any, attrs: Iterable[_Attribute], ordinal_range: OrdinalRange) -> Read:
         """Open a snapshot of sealed values, or of what changed in a range: a ``Read``, which serves groups.
 

@@ -62,7 +62,8 @@ def waited(wait: Callable[[float], bool], timeout: int = TIMEOUT_INFINITE) -> bo
 async def elsewhere(wait: Callable[[int], None], timeout: int) -> None:
     """``wait(nanoseconds)`` on a thread of the event loop's executor, in slices: a cancelled ``await`` soon frees it.
 
-    ``wait`` raises an ``OvstageError`` of code ``TIMEOUT`` as long as what it waits for is not there.
+    ``wait`` raises an ``OvstageError`` of code ``TIMEOUT``, or a ``TimeoutError``, as long as what it waits for is not
+    there.
     """
     import asyncio  # not by every program that imports this package
 
@@ -76,6 +77,9 @@ async def elsewhere(wait: Callable[[int], None], timeout: int) -> None:
                 return wait(int(max(0.0, min(left, SLICE)) * 1e9))
             except OvstageError as error:
                 if error.code != ErrorCode.TIMEOUT or (left <= SLICE and deadline is not None):
+                    raise
+            except TimeoutError:
+                if left <= SLICE and deadline is not None:
                     raise
 
     try:

@@ -206,6 +206,34 @@ def column(groups: Sequence[ReadGroup], prims: int) -> Column:
     )
 
 
+def rows_of(groups: Sequence[ReadGroup]) -> tuple[Column, list[int]]:
+    """The values of groups of one type, one behind the other, as a column of the prims that they are about alone, and
+    where in the query's list each of these prims is. It costs what the groups hold."""
+    import numpy as np
+
+    first = groups[0]
+    positions = [at for group in groups for at in group.prim_indices().tolist()]
+    offsets = None
+    if first.is_array:
+        packed = [group._pack(group.data_rows() if group.has_data_index_map else None) for group in groups]
+        lengths = np.concatenate([np.frombuffer(each, np.int64) for _, each in packed])
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        flat = np.concatenate([np.frombuffer(elements, first.array(0).dtype) for elements, _ in packed])
+        values = _flat_if_single(flat.reshape(-1, first.array(0, shaped=True).shape[1]))
+    else:
+        parts = [_rows(group) for group in groups]
+        values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return Column(
+        values=_frozen(values),
+        valid=np.ndarray((len(positions),), np.bool_, b"\1", strides=(0,)),
+        deleted=np.ndarray((len(positions),), np.bool_, b"\0", strides=(0,)),
+        offsets=None if offsets is None else _frozen(offsets),
+        semantic=first.semantic,
+        ordinal=max(group.ordinal for group in groups),
+        type_name=first.type_name if first._type_token else "",
+    ), positions
+
+
 def every(mask: npt.NDArray[np.bool_]) -> bool:
     """Whether a mask of prims is all true. One byte that is seen many times is looked at once."""
     return bool(mask[:1].all() if mask.strides == (0,) else mask.all())

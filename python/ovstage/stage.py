@@ -11,12 +11,13 @@ import contextlib
 import faulthandler
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from ovstage import guard, intake, tables
 from ovstage._load import native
 from ovstage.awaiting import elsewhere
+from ovstage.changes import Changes
 from ovstage.columns import Columns, MissingColumn, missing_text
 from ovstage.description import Description
 from ovstage.dictionary import PathList, References, minted
@@ -359,10 +360,12 @@ class Stage(native.Stage):
         Of several it is the lowest floor that counts; one that the stage does not know yet has the global floor. The
         wait takes no lock and no time of the interpreter, and ends with Ctrl-C. ``timeout`` is in nanoseconds. Raises
         ``OvstageError``: ``TIMEOUT``, whose text says where the floors are and which attributes are ahead of the global
-        one, and ``INVALID_HANDLE`` when the stage is destroyed meanwhile. Example, in the thread of a reader::
+        one, and ``INVALID_HANDLE`` when the stage is destroyed meanwhile. Example::
 
+            # the thread that writes
+            stage.advance_write_floor(120)
+            # the thread that reads
             stage.wait_floor(120, "velocity")
-            velocity = stage.read(paths, ["velocity"], 120)["velocity"].values
         """
         trials: list[object] = []
         self._wait_floor(ordinal, self._floor_tokens(attribute, attributes, trials), timeout)
@@ -382,6 +385,30 @@ class Stage(native.Stage):
         trials: list[object] = []
         tokens = self._floor_tokens(attribute, attributes, trials)
         await elsewhere(lambda part: self._wait_floor(ordinal, tokens, part), guard.timeout(timeout))
+
+    def changes(
+        self,
+        attributes: Sequence[str | int] | None = None,
+        query: Prims | None = None,
+        since: int | Mapping[str, int] | None = None,
+    ) -> Changes:
+        """Follow what is sealed: ``for item in stage.changes()`` waits for changes and gives them. ``async for`` works.
+
+        ``attributes`` are those to follow, by default all, those that come later too. ``query`` are the prims to be
+        told of: paths, a path list or a query; by default all, and an item then costs what changed in it. ``since`` is
+        an ordinal up to which the consumer knows everything, or one by name, such as ``item.positions``. Without it the
+        first item is a resync: all values.
+
+        Each ``Item`` maps the names of attributes to a ``Change``: ``prims`` with their ``values``, ``deleted`` prims,
+        and between which ordinals. What one call sealed comes in one item. A consumer that is slow gets joined items;
+        one that falls behind what the stage keeps gets a ``resync`` of that attribute. Example::
+
+            changes = stage.changes(["velocity"])
+            if item := changes.poll():           # or: for item in changes, which waits for the next
+                for change in item.values():
+                    print(item.ordinal, change.prims, change.values, change.deleted)
+        """
+        return Changes(self, attributes, None if query is None else select(self, query), since)
 
     def _floor_tokens(
         self, attribute: str | int | None, attributes: Sequence[str | int] | None, trials: list[object]

@@ -1,5 +1,5 @@
 /*
- * floors.c - waiting for the write floor: on other threads, with names, and beside the end of the stage.
+ * floors.c - waiting for the write floor, on other threads and beside the end of the stage; what changed since.
  */
 #include <pthread.h>
 #include <string.h>
@@ -43,6 +43,58 @@ static void check_refusals(void) {
   none.token = (ovx_token_t)1 << 60;
   CHECK_FAILS(s.go->wait_floor(s.stage, &none, 1, 1, 0), OVSTAGE_ERROR_INVALID_ARGUMENT, "is not a token");
   CHECK_FAILS(s.go->wait_floor(NULL, NULL, 0, 1, 0), OVSTAGE_ERROR_INVALID_ARGUMENT, "instance");
+  uint64_t moves = 0;
+  CHECK(s.go->floor_moves(s.stage, 0, OVSTAGE_TIMEOUT_INFINITE, &moves) == OVSTAGE_OK && moves != 0);
+  CHECK_FAILS(s.go->floor_moves(s.stage, moves, 1, &moves), OVSTAGE_ERROR_TIMEOUT,
+              "timeout: no write floor has moved after 1 ns");
+  CHECK_FAILS(s.go->floor_moves(s.stage, moves, 1, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "moves");
+  close_scene(&s);
+}
+
+/* ---- What changed since ------------------------------------------------------------------------------------------ */
+
+static size_t prims_of(const scene* s, ovstage_read_handle_t read, bool deleted) {
+  size_t count = 0;
+  ovstage_read_group_t group;
+  while (ovstage_fetch_read_next(s->stage, read, OVSTAGE_TIMEOUT_INFINITE, &group) == OVSTAGE_OK) {
+    if (group.is_delete == deleted) count += group.prims.count;
+    CHECK(ovstage_release_group(s->stage, &group) == OVSTAGE_OK);
+  }
+  DONE(s, ovstage_release_read(s->stage, read));
+  return count;
+}
+
+static void check_following(void) {
+  scene s;
+  if (!open_scene(&s, "following")) return;
+  ovx_token_t mass = token_of(&s, "mass");
+  ovstage_go_cursor_t cursor = {mass, 77, 0, true};
+  ovstage_read_handle_t read;
+  DONE(&s, write_floats(&s, mass, 1, 1, 2, 3));
+  DONE(&s, seal(&s, 1));
+  DONE(&s, s.go->read_since(s.stage, 0, &cursor, 1, &read));
+  CHECK(prims_of(&s, read, false) == PRIMS);
+  CHECK(cursor.until == 1 && cursor.resync);
+
+  cursor.since = cursor.until;
+  cursor.resync = false;
+  DONE(&s, s.go->read_since(s.stage, 0, &cursor, 1, &read));
+  CHECK(prims_of(&s, read, false) == 0);
+  CHECK(cursor.until == 1 && !cursor.resync);
+
+  ovx_string_or_token_t gone = by_token(mass);
+  const char* const one[] = {"/World/A"};
+  ovstage_query_handle_t query = query_of(&s, one, 1);
+  DONE(&s, ovstage_delete_attributes(s.stage, query, &gone, 1, 2));
+  DONE(&s, ovstage_release_query(s.stage, query));
+  DONE(&s, seal(&s, 2));
+  DONE(&s, s.go->read_since(s.stage, s.query, &cursor, 1, &read));
+  CHECK(prims_of(&s, read, true) == 1);
+  CHECK(cursor.until == 2);
+  CHECK_REFUSED(s.go->read_since(s.stage, 0, NULL, 1, &read), OVSTAGE_ERROR_INVALID_ARGUMENT,
+                "cursors: there is none, expected one for each attribute");
+  CHECK_REFUSED(s.go->read_since(s.stage, 0, &cursor, 1, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "out");
+  CHECK_REFUSED(s.go->read_since(s.stage, 4711, &cursor, 1, &read), OVSTAGE_ERROR_INVALID_HANDLE, "4711");
   close_scene(&s);
 }
 
@@ -110,6 +162,7 @@ static void check_stage_that_ends(void) {
 const check_group floor_groups[] = {
     {"floors: answers", check_answers},
     {"floors: refusals", check_refusals},
+    {"floors: following", check_following},
     {"floors: waiters are woken", check_waiters_are_woken},
     {"floors: a stage that ends", check_stage_that_ends},
 };

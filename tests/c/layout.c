@@ -783,7 +783,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 352);
+SIZE(ovstage_go_v1_t, 368);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -829,6 +829,14 @@ AT(ovstage_go_v1_t, try_name, 320);
 AT(ovstage_go_v1_t, end_name, 328);
 AT(ovstage_go_v1_t, list_of_known, 336);
 AT(ovstage_go_v1_t, wait_floor, 344);
+AT(ovstage_go_v1_t, floor_moves, 352);
+AT(ovstage_go_v1_t, read_since, 360);
+
+SIZE(ovstage_go_cursor_t, 32);
+AT(ovstage_go_cursor_t, attribute, 0);
+AT(ovstage_go_cursor_t, since, 8);
+AT(ovstage_go_cursor_t, until, 16);
+AT(ovstage_go_cursor_t, resync, 24);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

@@ -432,6 +432,15 @@ static void call_back(ovstage_log_severity_t severity, double timestamp, ovx_str
   pthread_mutex_unlock(&busy);
 }
 
+static void following(const scene* s) {
+  uint64_t moves = 0;
+  ovstage_read_handle_t read;
+  CHECK(s->go->floor_moves(s->stage, 0, 0, &moves) == OVSTAGE_OK);
+  SAYS(s->go->floor_moves(s->stage, moves, 1, &moves), "timeout: no write floor has moved after 1 ns");
+  SAYS(s->go->read_since(s->stage, 0, NULL, 1, &read).status,
+       "cursors: there is none, expected one for each attribute");
+}
+
 static void logging(const scene* s) {
   int calls = 0;
   pthread_mutex_lock(&busy); /* until it is given up the callback does not return */
@@ -471,6 +480,7 @@ static void check_refusals(void) {
   dictionary(&s);
   dictionary_nulls(&s);
   process(&s);
+  following(&s);
   logging(&s);
   destroyed(&s);
   operations(&s);

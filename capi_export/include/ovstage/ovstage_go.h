@@ -150,6 +150,15 @@ typedef struct {
   ovx_string_t text;      /* all of it, for the log */
 } ovstage_go_unasked_t;
 
+/* How far a consumer has followed one attribute. 32 bytes. */
+typedef struct {
+  ovx_token_t attribute;
+  ovstage_ordinal_t since; /* everything up to it is known */
+  ovstage_ordinal_t until; /* out: everything up to it is known with this read; never below since */
+  bool resync; /* in: nothing is known, since is not looked at. out: what changed since is not known any more;
+                  the groups are all values as of until, and what has none there has lost it */
+} ovstage_go_cursor_t;
+
 /* The table. Its size is struct_size: it grows. */
 typedef struct ovstage_go_v1 {
   uint32_t struct_size; /* bytes of this table in the library */
@@ -482,6 +491,37 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_api_status_t (*wait_floor)(ovstage_instance_t*, const ovx_string_or_token_t* attributes, size_t count,
                                      ovstage_ordinal_t ordinal, ovstage_timeout_ns_t timeout);
+
+  /*
+   * How often a floor of the stage may have moved: waits until the number differs from one that the caller has seen. A
+   * consumer of several attributes takes the number, looks at what changed, and waits with the number that it took.
+   *
+   *   seen     what the number was; 0 has never been one, and is answered at once
+   *   timeout  nanoseconds, as above
+   *   moves    receives the number, also with TIMEOUT
+   *
+   * Any thread. Returns OK, TIMEOUT, INVALID_HANDLE when the stage is destroyed, meanwhile too, or INVALID_ARGUMENT.
+   */
+  ovstage_api_status_t (*floor_moves)(ovstage_instance_t*, uint64_t seen, ovstage_timeout_ns_t timeout,
+                                      uint64_t* moves);
+
+  /* ---- Following ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Reads what changed since, of several attributes, each up to where it is sealed now. Floors and changes are looked
+   * at in one step: to ask for the floor first and for the range then fails whenever a writer seals in between. The
+   * read is fetched and released as any other. Its groups are those of a range read: changed values, and deletes
+   * without data. When nothing changed it has none.
+   *
+   *   query    prims to be told of; 0: all, those that are gone among them. It then costs what changed
+   *   cursors  one for each attribute: what is known, and, filled in, what will be known with this read
+   *   out      receives the read
+   *
+   * Any thread. Errors: those of read_attributes; INVALID_ARGUMENT for an attribute that is listed twice, NOT_SUPPORTED
+   * for one that follows from the paths of prims.
+   */
+  ovstage_enqueue_result_t (*read_since)(ovstage_instance_t*, ovstage_query_handle_t query,
+                                         ovstage_go_cursor_t* cursors, size_t count, ovstage_read_handle_t* out);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
