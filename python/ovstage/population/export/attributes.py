@@ -84,8 +84,7 @@ def _pass_over_connections(draft: Draft, rule: AttributeRule) -> None:
             continue
         if draft.wanted_property(source, False):
             for rows in draft.selected.rows(name):
-                prims = [draft.prims[row] for row in rows.prims if row in draft.prims]
-                paths = [prim.path for prim in prims if rule.means(prim)]
+                paths = [prim.path for _, prim in draft.chosen(rows) if rule.means(prim)]
                 draft.report.leave_out(name, paths, "a pattern does not mean connections: name it with a property rule")
 
 
@@ -93,11 +92,7 @@ def _column(draft: Draft, rows: Rows, rule: AttributeRule) -> int:
     """Write the values of a column for the prims that a rule means; returns how many."""
     if not draft.wanted_property(rows.name, False):
         return 0
-    chosen = [
-        (at, draft.prims[row])
-        for at, row in enumerate(rows.prims)
-        if row in draft.prims and rule.means(draft.prims[row])
-    ]
+    chosen = [(at, prim) for at, prim in draft.chosen(rows) if rule.means(prim)]
     if rows.semantic in _EDGES:
         _left_out(draft, rows, chosen, "paths are no value: name it with a property rule")
         return 0
@@ -112,7 +107,7 @@ def _column(draft: Draft, rows: Rows, rule: AttributeRule) -> int:
 def _declared_attributes(draft: Draft) -> None:
     """Write what the type and the recorded schemas of a prim declare, unless a rule has written it."""
     for rows in draft.selected.rows(LOCAL):
-        chosen = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+        chosen = draft.chosen(rows)
         author_transforms(draft, rows, with_transform(draft, chosen), identities=False)
     silent = AttributeRule(flags=RuleFlag.INFER_CUSTOM_TYPE)  # for names that a type leaves open
     spelled_out = {path for path, name in draft.written if name.startswith("xformOp:")}
@@ -125,10 +120,7 @@ def _declared_attributes(draft: Draft) -> None:
                 continue  # edges name them
             declared: list[tuple[int, Prim]] = []
             others: list[tuple[int, Prim]] = []
-            for at, row in enumerate(rows.prims):
-                prim = draft.prims.get(row)
-                if prim is None:
-                    continue
+            for at, prim in draft.chosen(rows):
                 if name == "xformOpOrder" and (prim.path in draft.transformed or prim.path not in spelled_out):
                     continue  # its operations are others, or not there at all
                 if _declares(prim, name):

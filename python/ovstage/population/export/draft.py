@@ -8,7 +8,7 @@ from pxr import Sdf  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.export.assets import anchored
-from ovstage.population.export.holdings import Holdings, Prim
+from ovstage.population.export.holdings import Holdings, Prim, Rows
 from ovstage.population.export.report import ExportReport
 from ovstage.population.export.rules import Options
 from ovstage.population.export.selection import prim_test, property_test
@@ -46,6 +46,10 @@ class Draft:
         """Columns and the types that nothing but their values suggested."""
         self.report["prims_examined"] = len(held.prims)
         self.report["prims_skipped"] = len(held.prims) - len(self.prims)
+
+    def chosen(self, rows: Rows) -> list[tuple[int, Prim]]:
+        """The prims of a column that the export is about, each with the index of its value."""
+        return [(at, self.prims[row]) for at, row in enumerate(rows.prims) if row in self.prims]
 
     def anchored(self, authored: str, resolved: str) -> str:
         """An asset path as the layer needs it."""

@@ -52,7 +52,7 @@ def _edges(draft: Draft, rows: Rows, rule: PropertyRule | None) -> int:
     if not draft.wanted_property(name, not connection):
         return 0
     role = AttributeSemantic.CONNECTION_PATH_ID if connection else AttributeSemantic.RELATIONSHIP_PATH_ID
-    chosen = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+    chosen = draft.chosen(rows)
     if rule is None:
         declared = [(at, prim) for at, prim in chosen if _declares_relationship(draft, prim, name)]
         others = {prim.path for _, prim in chosen} - {prim.path for _, prim in declared}
@@ -174,9 +174,8 @@ def _links(draft: Draft, column: str) -> list[_Link]:
         if rows.semantic != AttributeSemantic.CONNECTION_PATH_ID or not rows.is_array:
             continue
         chosen, others = [], []
-        for at, row in enumerate(rows.prims):
-            prim = draft.prims.get(row)
-            if prim is None or (prim.path, column) in draft.written:
+        for at, prim in draft.chosen(rows):
+            if (prim.path, column) in draft.written:
                 continue
             if _connectable(draft, prim, name):
                 chosen.append((at, prim))

@@ -62,7 +62,7 @@ def _name_others(draft: Draft) -> None:
     for column in draft.selected.names:
         if column.startswith(METADATA) and column not in named | {_SCHEMAS}:
             for rows in draft.selected.rows(column):
-                paths = [draft.prims[row].path for row in rows.prims if row in draft.prims]
+                paths = [prim.path for _, prim in draft.chosen(rows)]
                 draft.report.leave_out(column, paths, "name it with a metadata rule")
 
 

@@ -149,7 +149,7 @@ def with_transform(draft: Draft, chosen: list[tuple[int, Prim]]) -> list[tuple[i
 def passed_over(draft: Draft, rule: AttributeRule) -> None:
     """Name the matrices that a pattern seems to mean, where the operations that it wrote do not make them."""
     for rows in draft.selected.rows(LOCAL):
-        chosen = [(at, draft.prims[row]) for at, row in enumerate(rows.prims) if row in draft.prims]
+        chosen = draft.chosen(rows)
         chosen = [(at, prim) for at, prim in chosen if rule.means(prim)]
         same = _spelled_out(draft, chosen, rows.fixed(), _resets(draft))
         paths = [prim.path for _, prim in chosen if prim.path not in same]
