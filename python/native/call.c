@@ -45,6 +45,14 @@ bool stage_begin(Stage* self, const char* method) {
 
 /* ---- Answering --------------------------------------------------------------------------------------------------- */
 
+Stage* usable_stage(PyObject* weak) {
+  PyObject* stage = weak ? PyObject_CallNoArgs(weak) : NULL;
+  if (stage && PyObject_TypeCheck(stage, native.stage) && ((Stage*)stage)->alive && !native.forked && !finalizing())
+    return (Stage*)stage;
+  Py_XDECREF(stage);
+  return NULL;
+}
+
 PyObject* none_or_raise(ovstage_api_status_t status) {
   return status == OVSTAGE_OK ? Py_NewRef(Py_None) : raise_library_error(status);
 }

@@ -230,7 +230,7 @@ static void handle_finalize(PyObject* object) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   self->open = false;
-  if (!finalizing() && self->class->drop(self->stage, self->number)) forgotten(object);
+  if (!finalizing() && self->class->drop(self->stage, self->number) && !self->class->quiet) forgotten(object);
   PyErr_Restore(type, value, traceback);
 }
 

@@ -108,7 +108,7 @@ static bool make_types(PyObject* module) {
       {&native.handle, &handle_spec, NULL},        {&native.group, &group_spec, group_methods},
       {&native.managed, &managed_spec, NULL},      {&native.buffer, &buffer_spec, NULL},
       {&native.imported, &imported_spec, NULL},    {&native.hold, &hold_spec, NULL},
-      {&native.owner, &owner_spec, NULL},
+      {&native.owner, &owner_spec, NULL},          {&native.implicit, &implicit_spec, NULL},
   };
   for (size_t i = 0; i < COUNT_OF(types); i++) {
     PyTypeObject* type = (PyTypeObject*)PyType_FromModuleAndSpec(module, types[i].spec, NULL);
@@ -165,6 +165,7 @@ static int execute(PyObject* module) {
       {"ManagedDLTensor", native.managed},
       {"Buffer", native.buffer},
       {"ImportedTensor", native.imported},
+      {"ImplicitQuery", native.implicit},
   };
   for (size_t i = 0; added && i < COUNT_OF(types); i++) {
     added = PyModule_AddObjectRef(module, types[i].name, (PyObject*)types[i].type) == 0;

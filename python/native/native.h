@@ -37,6 +37,7 @@
  *   payload.c        one attribute of a write
  *   write.c          Stage: writes and deletes
  *   query.c          Stage: queries
+ *   implicit.c       ImplicitQuery: a query that the short form makes in passing
  *   session.c        map sessions, as their groups see them
  *   group.c          Group: fetched, open, released
  *   group_tensors.c  Group: rows and tensors
@@ -102,7 +103,7 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes of the buffer prot
 /* ---- object.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyTypeObject *stage, *operation, *handle, *group, *managed, *buffer, *imported, *hold, *owner;
+  PyTypeObject *stage, *operation, *handle, *group, *managed, *buffer, *imported, *hold, *owner, *implicit;
   struct { /* attribute and keyword names, interned */
     PyObject *dlpack, *dlpack_device, *raw, *dtype, *stream, *start_ordinal, *end_ordinal, *path_list;
   } name;
@@ -522,6 +523,10 @@ PyObject* stage_refusal_text(Stage* self, int64_t status); /* new reference */
  * memory. False: MemoryError. Of threads that call at once, one may have to make its own afterwards. */
 bool operation_prepare(Stage* stage);
 
+/* The stage of a weak reference, for a finaliser that gives something back: a new reference, or NULL once it was
+ * destroyed, in a forked child, and when the interpreter ends. */
+Stage* usable_stage(PyObject* weak);
+
 PyObject* none_or_raise(ovstage_api_status_t status);
 PyObject* list_of_uint64s(const uint64_t* values, size_t count);
 
@@ -568,6 +573,7 @@ extern PyType_Spec handle_spec;
 typedef struct handle_class {
   const char* name;
   bool (*drop)(Stage*, uint64_t number);
+  bool quiet; /* one that is dropped ends without a word: nobody forgot anything */
   PyObject* type;
   struct handle_class* next; /* of those that objects of Python code may be of */
 } handle_class;
@@ -672,6 +678,10 @@ extern PyMethodDef stage_write_methods[];
 
 extern handle_class query_class, part_class;
 extern PyMethodDef stage_query_methods[];
+
+/* ---- implicit.c -------------------------------------------------------------------------------------------------- */
+
+extern PyType_Spec implicit_spec;
 
 /* ---- session.c --------------------------------------------------------------------------------------------------- */
 

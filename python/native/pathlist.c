@@ -63,17 +63,8 @@ typedef struct {
   bool implicit;        /* nobody forgot anything */
 } ListOwner;
 
-/* The stage, while lists can be given back: a new reference, or NULL. */
-static Stage* usable_stage(const ListOwner* self) {
-  PyObject* stage = self->stage ? PyObject_CallNoArgs(self->stage) : NULL;
-  if (stage && PyObject_TypeCheck(stage, native.stage) && ((Stage*)stage)->alive && !native.forked && !finalizing())
-    return (Stage*)stage;
-  Py_XDECREF(stage);
-  return NULL;
-}
-
 static bool give_back_owned(const ListOwner* self) {
-  Stage* stage = usable_stage(self);
+  Stage* stage = usable_stage(self->stage);
   PyObject* tokens = stage ? PyObject_GetAttrString(self->references, "owner") : NULL;
   path_dictionary_instance_t* dictionary =
       tokens && PyList_Size(tokens) > 0 ? ovstage_get_path_dictionary(stage->instance) : NULL;

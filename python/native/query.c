@@ -5,44 +5,25 @@
 
 static bool drop_query(Stage* stage, uint64_t number) { return handle_drop(stage, number, ovstage_release_query); }
 
-handle_class query_class = {.name = "Query", .drop = drop_query}, part_class = {.name = "Part", .drop = drop_query};
+handle_class query_class = {.name = "Query", .drop = drop_query},
+             part_class = {.name = "Part", .drop = drop_query, .quiet = true};
 
 /* ---- Path lists -------------------------------------------------------------------------------------------------- */
 
-/* A query over a path list, as a Query that keeps the list, or as a number: the attribute `handle` of a given object.
- */
-static PyObject* query_path_list(Stage* self, PyObject* path_list, PyObject* owner) {
+static PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
+  Stage* self = (Stage*)object;
   uint64_t list, handle = 0;
-  PyObject* made = owner ? Py_NewRef(owner) : handle_reserve(&query_class);
+  PyObject* made = handle_reserve(&query_class);
   if (!made || !guard_path_list(path_list, &list) || !stage_begin(self, "query_from_path_list") ||
-      (!owner && PyObject_SetAttr(made, native.name.path_list, path_list) < 0)) {
+      PyObject_SetAttr(made, native.name.path_list, path_list) < 0) {
     Py_XDECREF(made);
     return NULL;
   }
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_query_from_path_list(self->instance, list, &handle));
-  if (status == OVSTAGE_OK && !owner) {
-    handle_open_now(made, self, handle);
-    return made;
-  }
-  PyObject* number = status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(handle) : raise_library_error(status);
-  bool good = number && PyObject_SetAttrString(owner, "handle", number) == 0;
-  if (handle && !good) query_class.drop(self, handle);
-  Py_XDECREF(number);
-  if (good) return made;
+  if (status == OVSTAGE_OK) return handle_open_now(made, self, handle);
   Py_DECREF(made);
-  return NULL;
-}
-
-static PyObject* stage_query_path_list(PyObject* object, PyObject* path_list) {
-  return query_path_list((Stage*)object, path_list, NULL);
-}
-
-static PyObject* stage_name_query(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
-  enum { PATH_LIST, OWNER, ARGUMENTS };
-  return check_argument_count("_name_query", nargs, ARGUMENTS)
-             ? query_path_list((Stage*)object, args[PATH_LIST], args[OWNER])
-             : NULL;
+  return raise_library_error(status);
 }
 
 /* ---- Filters ----------------------------------------------------------------------------------------------------- */
@@ -221,7 +202,6 @@ static PyObject* stage_release_query(PyObject* self, PyObject* query) {
 
 PyMethodDef stage_query_methods[] = {
     {"_query_path_list", stage_query_path_list, METH_O, DOC_Stage__query_path_list},
-    {"_name_query", FAST(stage_name_query), DOC_Stage__name_query},
     {"_query", FAST(stage_query), DOC_Stage__query},
     {"_query_where", FAST(stage_query_where), DOC_Stage__query_where},
     {"_refresh_query", stage_refresh_query, METH_O, DOC_Stage__refresh_query},

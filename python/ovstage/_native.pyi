@@ -21,7 +21,6 @@ from ovstage.handles import Hierarchy, Map, OrdinalQuery, Query, Read
 from ovstage.values import Numbers, OrdinalRange
 
 _GroupT = TypeVar("_GroupT", bound=Group)
-_OwnerT = TypeVar("_OwnerT")
 _Attribute: TypeAlias = str | SupportsIndex  # a name, or the token of one
 _Predicate: TypeAlias = tuple[_Attribute, SupportsIndex, Iterable[str]]  # attribute, operator, values
 _Filter: TypeAlias = tuple[int, Iterable[_Predicate | _Filter]]
@@ -188,8 +187,6 @@ class Stage:
     # --- queries
     def _query_path_list(self, path_list: SupportsIndex, /) -> Query:
         """A query of the prims of a path list, which it keeps."""
-    def _name_query(self, path_list: SupportsIndex, owner: _OwnerT, /) -> _OwnerT:
-        """Set ``owner.handle`` to the number of a query of a path list; answers with the owner."""
     def _query(
         self,
         filter: _Filter | None,
@@ -424,6 +421,17 @@ class Handle:
         Optional: what uses the handle waits by itself.
         """
     def __int__(self) -> int: ...
+
+class ImplicitQuery:
+    """A query of a path list, which ends with its last user and does not keep the stage alive. It is a number."""
+
+    def __init__(self, stage: Stage, path_list: SupportsIndex) -> None: ...
+    @property
+    def handle(self) -> int:
+        """The stage's number for it."""
+    def of(self, stage: object, /) -> bool:
+        """Whether it is a query of this stage."""
+    def __index__(self) -> int: ...
 
 class Group:
     """Base of ``ReadGroup``, from the 120 bytes of its C structure, and ``MapGroup``, from 88.

@@ -49,7 +49,7 @@ class PrimMode(IntEnum):
     INSERT = 1
     """Create only; a prim that exists, with whatever attributes, refuses the whole call with ``PRIM_NOT_FOUND``."""
     UPDATE = 2
-    """Write only the prims that exist and leave the others alone. For writes; a map takes the other two."""
+    """Write only the prims that exist and leave the others alone; a map lends memory for those that exist alone."""
 
 
 class Scope(IntEnum):

@@ -125,9 +125,6 @@ class Query(Handle):
 class Part(Query):
     """What ``Query.where`` makes. It ends with its last user, without a warning: nobody forgot anything."""
 
-    def _forgotten(self) -> None:
-        return
-
 
 class Read(Handle):
     """A snapshot of sealed values, fetched group by group. Groups outlive the read that they came from."""

@@ -6,14 +6,13 @@ content, so that a loop which names the same paths again pays for looking them u
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from operator import index
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
+from ovstage._load import native
 from ovstage.cache import drop_oldest
 from ovstage.dictionary import PathList, minted
-from ovstage.errors import OvstageError
 from ovstage.handles import Query
 
 if TYPE_CHECKING:
@@ -32,31 +31,10 @@ MOST_RECENT = 8
 """How many list objects are known by sight."""
 
 
-class Implicit:
+class Implicit(native.ImplicitQuery):
     """A query that was made in passing. It ends with its last user, without a warning: nobody forgot anything."""
 
-    __slots__ = ("_stage", "handle")
-
-    handle: int
-
-    def __init__(self, stage: Stage, path_list: int) -> None:
-        self._stage = weakref.ref(stage)
-        stage._name_query(path_list, self)
-
-    def __index__(self) -> int:
-        return self.handle
-
-    def of(self, stage: Stage) -> bool:
-        """Whether it is a query of this stage."""
-        return self._stage() is stage
-
-    def __del__(self) -> None:
-        stage = self._stage() if hasattr(self, "handle") else None
-        if stage is not None and stage._usable:
-            try:
-                stage.release_query(self.handle)
-            except OvstageError:
-                return
+    __slots__ = ()
 
 
 class Asked(Implicit):

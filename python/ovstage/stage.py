@@ -594,8 +594,8 @@ class Stage(native.Stage):
     def _tokens(
         self, attrs: Sequence[int | str], trials: list[object], name: str = "attrs"
     ) -> tuple[Sequence[int | str], list[int]]:
-        """The attributes as given, and the token of each. A new name is only asked for: it goes with the list trials,
-        which has to stay until the read is done."""
+        """The attributes as given, and the token of each. A name that is new gets a token on trial, which ends with the
+        list ``trials``: keep the list until the read is done."""
         asked = guard.entries(attrs, name, "a list of attributes")
         return asked, [self._token(item, f"{name}[{at}]", trials) for at, item in enumerate(asked)]
 

@@ -7,6 +7,7 @@ that the comment shows.
 from __future__ import annotations
 
 import ast
+import faulthandler
 import inspect
 import re
 import textwrap
@@ -96,6 +97,13 @@ def test_what_everybody_calls_has_an_example():
         if text and EXAMPLE.search(text + "\n")
     }
     assert with_example >= EVERYBODYS
+
+
+@pytest.fixture(autouse=True)
+def stacks_of_an_example_that_waits():
+    faulthandler.dump_traceback_later(60, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

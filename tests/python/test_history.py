@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from ovstage import ErrorCode, OrdinalRange, OvstageError, PathDictionary, Stage, StageConfig
+from ovstage._native import ImplicitQuery
 
 
-def written(history: int, ordinals: int) -> tuple[Stage, int, int]:
+def written(history: int, ordinals: int) -> tuple[Stage, ImplicitQuery, int]:
     """A stage with one prim whose ``value`` is the ordinal at which it was written, every one of them sealed."""
     stage = Stage("history", StageConfig(history_ordinals=history))
     with PathDictionary(stage) as paths, paths.create_path_list_from_strings(["/A"]) as prims:
-        query: int = stage._name_query(prims, SimpleNamespace()).handle  # the stage ends it
+        query = ImplicitQuery(stage, prims)
         token = paths.intern_token("value")
     for ordinal in range(1, ordinals + 1):
         stage.write_attribute(query, token, ordinal, np.array([ordinal], np.float32), is_array=False).wait()
@@ -22,7 +21,7 @@ def written(history: int, ordinals: int) -> tuple[Stage, int, int]:
     return stage, query, token
 
 
-def value(stage: Stage, query: int, token: int, wanted: OrdinalRange) -> float:
+def value(stage: Stage, query: ImplicitQuery, token: int, wanted: OrdinalRange) -> float:
     with stage.read_attributes(query, [token], wanted) as read:
         group = read.fetch_next()
         assert group is not None

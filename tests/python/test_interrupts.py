@@ -97,6 +97,8 @@ def bodies(stage: ovstage.Stage, names: ovstage.PathDictionary, query: ovstage.Q
         "relatives": lambda: stage.get_hierarchy(prims, 1, 0),
         "prototypes": lambda: instancing.get_prototype_roots(stage),
         "short form": lambda: stage.read(["/P3", "/P4"], ["values"]),
+        "paths that are none": lambda: stage.read(["/Nowhere"], ["values"]),
+        "part": lambda: query.where([True] * 100),
         "write": lambda: stage.write_attribute(query, token, 20, np.zeros(100), is_array=False).wait(),
         "delete": lambda: stage.delete_attributes(query, ["nothing"], 20).wait(),
     }  # fmt: skip
