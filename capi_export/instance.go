@@ -183,11 +183,11 @@ func report(symbol string, p any) string {
 func chars(s string) *C.char { return (*C.char)(unsafe.Pointer(unsafe.StringData(s))) }
 
 // fail records a failure as this thread's last error and returns its code; no failure is OK.
-func fail(err *stage.Error) C.ovstage_api_status_t {
+func fail(err error) C.ovstage_api_status_t {
 	if err == nil {
 		return C.OVSTAGE_OK
 	}
-	return failText(C.ovstage_api_status_t(err.Code), err.Text)
+	return failText(C.ovstage_api_status_t(stage.CodeOf(err)), err.Error())
 }
 
 func failText(status C.ovstage_api_status_t, text string) C.ovstage_api_status_t {
@@ -195,7 +195,7 @@ func failText(status C.ovstage_api_status_t, text string) C.ovstage_api_status_t
 }
 
 // enqueued is the answer of an enqueueing call.
-func enqueued(op uint64, err *stage.Error) C.ovstage_enqueue_result_t {
+func enqueued(op uint64, err error) C.ovstage_enqueue_result_t {
 	if err != nil {
 		return C.ovstage_enqueue_result_t{status: fail(err)}
 	}
@@ -203,6 +203,6 @@ func enqueued(op uint64, err *stage.Error) C.ovstage_enqueue_result_t {
 }
 
 // refuse is a failure found in the ring, before the stage was asked.
-func refuse(code stage.Code, format string, args ...any) *stage.Error {
+func refuse(code stage.Code, format string, args ...any) error {
 	return &stage.Error{Code: code, Text: fmt.Sprintf(format, args...)}
 }

@@ -32,7 +32,7 @@ func (t trials) end(kept bool) {
 }
 
 // attribute returns the token of an attribute that is given as a token or by name. A new name is tried.
-func (t *trials) attribute(i *instance, argument string, a *C.ovx_string_or_token_t) (pathdict.Token, *stage.Error) {
+func (t *trials) attribute(i *instance, argument string, a *C.ovx_string_or_token_t) (pathdict.Token, error) {
 	if a.token != 0 {
 		token := pathdict.Token(a.token)
 		if _, known := i.dict.TokenString(token); !known {
@@ -60,7 +60,7 @@ func (t *trials) attribute(i *instance, argument string, a *C.ovx_string_or_toke
 }
 
 // attributes are the names of a delete; none: everything that the prims carry.
-func (t *trials) attributes(i *instance, argument string, entries []C.ovx_string_or_token_t) (names []pathdict.Token, err *stage.Error) {
+func (t *trials) attributes(i *instance, argument string, entries []C.ovx_string_or_token_t) (names []pathdict.Token, err error) {
 	for k := range entries {
 		token, err := t.attribute(i, fmt.Sprintf("%s[%d]", argument, k), &entries[k])
 		if err != nil {

@@ -13,12 +13,13 @@ import "ovstage.dev/ovstage/gocore/stage"
 func ovgoOpFailure(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_status_t) {
 	defer guard(c, "ovstage_wait_op", &status)
 	i := of(c)
-	failure, failed := i.stage.OpError(uint64(op))
-	if !failed {
+	failure := i.stage.OpError(uint64(op))
+	if failure == nil {
 		return C.OVSTAGE_OK
 	}
-	C.ov_op_error_set(chars(failure.Text), C.size_t(len(failure.Text)))
-	return C.ovstage_api_status_t(failure.Code)
+	text := failure.Error()
+	C.ov_op_error_set(chars(text), C.size_t(len(text)))
+	return C.ovstage_api_status_t(stage.CodeOf(failure))
 }
 
 //export ovgoForgetOp
@@ -32,6 +33,7 @@ func ovgoForgetOp(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_s
 }
 
 // tellUnasked is for a failure that leaves the record and for which nobody has asked.
-func (i *instance) tellUnasked(op uint64, failure *stage.Error) {
-	C.ov_unasked_operation(i.context, C.uint64_t(op), C.ovstage_api_status_t(failure.Code), chars(failure.Text), C.size_t(len(failure.Text)))
+func (i *instance) tellUnasked(op uint64, failure error) {
+	text := failure.Error()
+	C.ov_unasked_operation(i.context, C.uint64_t(op), C.ovstage_api_status_t(stage.CodeOf(failure)), chars(text), C.size_t(len(text)))
 }

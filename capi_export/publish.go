@@ -33,7 +33,7 @@ func ovgoPublish(
 	return enqueued(i.stage.Publish(deletions, publication, uint64(ordinal)))
 }
 
-func (b *batch) deletions(i *instance, entries []C.ovstage_go_delete_t) ([]stage.Deletion, *stage.Error) {
+func (b *batch) deletions(i *instance, entries []C.ovstage_go_delete_t) ([]stage.Deletion, error) {
 	deletions := make([]stage.Deletion, len(entries))
 	for k, d := range entries {
 		names, err := b.tried.attributes(i, fmt.Sprintf("deletes[%d].attributes", k), unsafe.Slice(d.attributes, int(d.attribute_count)))
@@ -46,10 +46,10 @@ func (b *batch) deletions(i *instance, entries []C.ovstage_go_delete_t) ([]stage
 }
 
 // publication describes the writes of all batches one after the other, and hands each batch its own.
-func (b *batch) publication(i *instance, entries []C.ov_batch) ([]stage.Batch, *stage.Error) {
+func (b *batch) publication(i *instance, entries []C.ov_batch) ([]stage.Batch, error) {
 	for k, e := range entries {
 		if err := b.translate(i, unsafe.Slice(e.writes, int(e.count)), true); err != nil {
-			return nil, refuse(err.Code, "batches[%d]: %s", k, err.Text)
+			return nil, refuse(stage.CodeOf(err), "batches[%d]: %s", k, err)
 		}
 	}
 	writes, publication := b.cut(), make([]stage.Batch, len(entries))

@@ -29,7 +29,7 @@ func tokens(p *C.ovx_token_t, n C.size_t) []pathdict.Token {
 
 // texts copies the views of an array of strings, not their bytes: those must outlive the result. An empty string may have any
 // address.
-func texts(argument string, p **C.ovx_string_t, n C.size_t) ([]string, *stage.Error) {
+func texts(argument string, p **C.ovx_string_t, n C.size_t) ([]string, error) {
 	switch at := addressIn(unsafe.Pointer(p)); {
 	case n == 0:
 		return nil, nil
@@ -51,7 +51,7 @@ func texts(argument string, p **C.ovx_string_t, n C.size_t) ([]string, *stage.Er
 }
 
 // predicate translates one. HAS does not look at values.
-func (t *trials) predicate(i *instance, argument string, p *C.ovstage_predicate_t) (c stage.Condition, err *stage.Error) {
+func (t *trials) predicate(i *instance, argument string, p *C.ovstage_predicate_t) (c stage.Condition, err error) {
 	c.Predicate.Op = query.FilterOp(p.op)
 	if c.Predicate.Attribute, err = t.attribute(i, argument+".attribute", &p.attribute); err != nil || c.Predicate.Op == query.Has {
 		return c, err
@@ -64,7 +64,7 @@ func (t *trials) predicate(i *instance, argument string, p *C.ovstage_predicate_
 const mostLevels = C.OV_MOST_LEVELS
 
 // condition translates a condition and those below it.
-func (t *trials) condition(i *instance, argument string, p *C.ovstage_go_condition_t, level int) (c stage.Condition, err *stage.Error) {
+func (t *trials) condition(i *instance, argument string, p *C.ovstage_go_condition_t, level int) (c stage.Condition, err error) {
 	c.Match = query.Match(p.match)
 	switch at := addressIn(unsafe.Pointer(&p.conditions)); {
 	case c.Match == query.One:
@@ -98,7 +98,7 @@ func ovgoQuery(
 	predicates := unsafe.Slice(list, int(count))
 	filter := stage.Condition{Match: query.All, Conditions: make([]stage.Condition, len(predicates))}
 	for k := range predicates {
-		var err *stage.Error
+		var err error
 		if filter.Conditions[k], err = tried.predicate(i, fmt.Sprintf("filter.predicates[%d]", k), &predicates[k]); err != nil {
 			return enqueued(0, err)
 		}
@@ -118,7 +118,7 @@ func ovgoQueryCondition(
 	i := of(c)
 	filter := stage.Condition{Match: query.All}
 	if condition != nil {
-		var err *stage.Error
+		var err error
 		if filter, err = tried.condition(i, "condition", condition, 0); err != nil {
 			return enqueued(0, err)
 		}
@@ -235,7 +235,7 @@ func ovgoFloorReached(
 	i := of(c)
 	names := make([]pathdict.Token, count)
 	for k := range names {
-		var err *stage.Error
+		var err error
 		if names[k], err = tried.attribute(i, fmt.Sprintf("attributes[%d]", k), &unsafe.Slice(attributes, count)[k]); err != nil {
 			return fail(err)
 		}
@@ -264,7 +264,7 @@ func ovgoGetAttributeWriteFloor(
 	i := of(c)
 	var token pathdict.Token // 0 asks for the global floor
 	if attribute.token != 0 || attribute.string.length != 0 {
-		var err *stage.Error
+		var err error
 		if token, err = tried.attribute(i, "attribute", attribute); err != nil {
 			return enqueued(0, err)
 		}

@@ -64,7 +64,7 @@ func ovgoFetchHierarchyResult(
 }
 
 // describe lays an answer out in one piece of C memory, which begins with the items: then the paths, then their texts.
-func (i *instance) describe(answer *scene.Relatives, out *C.ovstage_hierarchy_result_t) *stage.Error {
+func (i *instance) describe(answer *scene.Relatives, out *C.ovstage_hierarchy_result_t) error {
 	texts, size := make([]string, len(answer.Paths)), 0
 	for k, path := range answer.Paths {
 		texts[k], _ = i.dict.PathString(path)

@@ -63,12 +63,12 @@ func ovgoWriteAttributes(
 
 // translate describes the entries as the stage takes them. The bytes of tensors, and maps and masks, stay the caller's memory,
 // which it lends for the length of the call; the rest is copied already (inputs.c).
-func (b *batch) translate(i *instance, entries []C.ov_write, many bool) *stage.Error {
+func (b *batch) translate(i *instance, entries []C.ov_write, many bool) error {
 	for k := range entries {
 		w := &entries[k]
 		token, err := b.tried.attribute(i, "attribute", &w.given.attribute)
 		if err != nil && many {
-			return refuse(err.Code, "writes[%d].%s", k, err.Text)
+			return refuse(stage.CodeOf(err), "writes[%d].%s", k, err)
 		}
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func (b *batch) translate(i *instance, entries []C.ov_write, many bool) *stage.E
 		}
 		if err != nil {
 			name, _ := i.dict.TokenString(token)
-			return refuse(err.Code, "attribute %q: %s", name, err.Text)
+			return refuse(stage.CodeOf(err), "attribute %q: %s", name, err)
 		}
 		b.writes = append(b.writes, stage.Write{Attribute: token, Payload: payload})
 		b.cuts = append(b.cuts, len(b.views))
@@ -98,7 +98,7 @@ func (b *batch) cut() []stage.Write {
 }
 
 // payload collects the views and what belongs to them. What they are to fit is for the stage to judge.
-func (b *batch) payload(w *C.ov_write) (p stage.Payload, err *stage.Error) {
+func (b *batch) payload(w *C.ov_write) (p stage.Payload, err error) {
 	d := &w.given.data
 	p = stage.Payload{
 		Array:    bool(d.is_array),
@@ -127,7 +127,7 @@ func (b *batch) payload(w *C.ov_write) (p stage.Payload, err *stage.Error) {
 }
 
 // look collects tensors that stay the caller's.
-func (b *batch) look(tensors []C.DLTensor) *stage.Error {
+func (b *batch) look(tensors []C.DLTensor) error {
 	for k := range tensors {
 		if err := b.collect("tensors", k, &tensors[k]); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (b *batch) look(tensors []C.DLTensor) *stage.Error {
 // instead of copying.
 func (b *batch) receive(
 	tensors []*C.DLManagedTensorVersioned, described []C.DLTensor, array bool,
-) (owned memory.Block, err *stage.Error) {
+) (owned memory.Block, err error) {
 	for k, t := range tensors {
 		switch {
 		case t == nil:
@@ -177,7 +177,7 @@ const maxAxes = C.OV_MOST_AXES
 
 // collect describes entry k of an array of tensors, in place. Memory of another device is refused here, before anybody can
 // look at it.
-func (b *batch) collect(argument string, k int, t *C.DLTensor) *stage.Error {
+func (b *batch) collect(argument string, k int, t *C.DLTensor) error {
 	device := tensor.Device{Type: int32(t.device.device_type), ID: int32(t.device.device_id)}
 	data := addressIn(unsafe.Pointer(&t.data))
 	switch {

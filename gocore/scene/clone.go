@@ -18,7 +18,7 @@ import (
 //
 // The rows of one target follow each other in each column, in the order of the source's. Arrays are stored once for all
 // targets, unless they hold paths.
-func (s *Scene) Clone(source string, targets []string, ordinal uint64) (op uint64, err *stage.Error) {
+func (s *Scene) Clone(source string, targets []string, ordinal uint64) (op uint64, err error) {
 	c := clone{dict: s.dict, source: source, ordinal: ordinal}
 	if err := c.read(targets); err != nil {
 		return 0, err
@@ -27,7 +27,7 @@ func (s *Scene) Clone(source string, targets []string, ordinal uint64) (op uint6
 }
 
 // read judges the arguments by themselves.
-func (c *clone) read(targets []string) *stage.Error {
+func (c *clone) read(targets []string) error {
 	var from [1]pathdict.Path
 	if err := c.dict.LookupPaths([]string{c.source}, from[:]); err != nil {
 		return failf(stage.InvalidArgument, "source_path: %s", err)
@@ -60,7 +60,7 @@ func (c *clone) read(targets []string) *stage.Error {
 	return nil
 }
 
-func (c *clone) run(tx stage.Tx) *stage.Error {
+func (c *clone) run(tx stage.Tx) error {
 	c.tx = tx
 	defer c.close()
 	if err := c.collect(); err != nil {
@@ -93,9 +93,9 @@ func (c *clone) close() {
 }
 
 // collect finds what there is to copy, and refuses it if any of it can't be written at the ordinal.
-func (c *clone) collect() *stage.Error {
+func (c *clone) collect() error {
 	prims := c.candidates()
-	err := c.tx.Attributes(prims, func(name pathdict.Token, columns []*column.Column, floor uint64) *stage.Error {
+	err := c.tx.Attributes(prims, func(name pathdict.Token, columns []*column.Column, floor uint64) error {
 		for _, from := range columns {
 			rows, failure := holding(from, prims, c.ordinal)
 			if failure != nil {
@@ -124,7 +124,7 @@ func (c *clone) candidates() (prims []uint32) {
 		return nil
 	}
 	c.tx.Below(c.from, func(path uint32) { prims = append(prims, path) })
-	_ = c.tx.Attributes(nil, func(_ pathdict.Token, columns []*column.Column, _ uint64) *stage.Error {
+	_ = c.tx.Attributes(nil, func(_ pathdict.Token, columns []*column.Column, _ uint64) error {
 		for _, from := range columns {
 			from.DeletedAbove(c.ordinal).Each(func(row int) {
 				if path := from.Path(row); c.inside(path) {
@@ -167,7 +167,7 @@ func holding(c *column.Column, prims []uint32, ordinal uint64) (column.Rows, err
 }
 
 // checkTargets refuses places where something is: somebody has interned their paths then.
-func (c *clone) checkTargets() *stage.Error {
+func (c *clone) checkTargets() error {
 	paths := make([]pathdict.Path, len(c.targets))
 	if err := c.dict.LookupPaths(c.targets, paths); err != nil {
 		return failf(stage.InvalidArgument, "target_paths: %s", err)
@@ -186,7 +186,7 @@ func (c *clone) checkTargets() *stage.Error {
 }
 
 // intern gives the targets their paths, once nothing but missing memory stands in the way of the clone.
-func (c *clone) intern() *stage.Error {
+func (c *clone) intern() error {
 	paths := make([]pathdict.Path, len(c.targets))
 	if err := c.dict.Paths(c.targets, paths); err != nil {
 		return failf(stage.OutOfMemory, "target_paths: %s", err)

@@ -166,15 +166,15 @@ func TestCloneRefusals(t *testing.T) {
 		t.Helper()
 		_, err := f.scene.Clone(source, targets, 2)
 		require.NotNil(t, err)
-		require.Equal(t, stage.InvalidArgument, err.Code)
-		require.Contains(t, err.Text, text)
+		require.Equal(t, stage.InvalidArgument, stage.CodeOf(err))
+		require.Contains(t, err.Error(), text)
 	}
 	atWait := func(code stage.Code, text, source string, ordinal uint64, targets ...string) {
 		t.Helper()
 		failure := f.failure(f.scene.Clone(source, targets, ordinal))
 		require.NotNil(t, failure)
-		require.Equal(t, code, failure.Code)
-		require.Contains(t, failure.Text, text)
+		require.Equal(t, code, stage.CodeOf(failure))
+		require.Contains(t, failure.Error(), text)
 	}
 	atCall("source_path", "A", "/T")
 	atCall("target_paths", "/A", "/T", "/T/")
@@ -285,7 +285,7 @@ func TestClonesHoldWhatTheSourceHeld(t *testing.T) {
 		}
 		failure := f.failure(f.scene.Clone("/A", []string{"/T", "/Deep/U"}, at))
 		if len(expected) == 0 {
-			require.Equal(t, stage.OpFailed, failure.Code)
+			require.Equal(t, stage.OpFailed, stage.CodeOf(failure))
 			continue
 		}
 		require.Nil(t, failure)

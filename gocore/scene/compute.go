@@ -40,12 +40,12 @@ func (m Model) String() string {
 //
 // As long as no transform comes or goes, a pass over a sealed ordinal costs a byte or two for each prim and a product of
 // matrices for each below a change.
-func (s *Scene) Compute(model Model, from, to uint64) (op uint64, err *stage.Error) {
+func (s *Scene) Compute(model Model, from, to uint64) (op uint64, err error) {
 	switch model {
 	case CPUIncremental:
-		return s.stage.Submit(func(tx stage.Tx) *stage.Error { return s.compute(tx, from, to) })
+		return s.stage.Submit(func(tx stage.Tx) error { return s.compute(tx, from, to) })
 	case GPUIncremental, GPUGlobal:
-		return s.stage.Submit(func(stage.Tx) *stage.Error {
+		return s.stage.Submit(func(stage.Tx) error {
 			return failf(stage.OpFailed, "model %s (%d) needs CUDA, which is not loaded; use CPU_INCREMENTAL (1)", model, model)
 		})
 	}
@@ -53,7 +53,7 @@ func (s *Scene) Compute(model Model, from, to uint64) (op uint64, err *stage.Err
 		"model %d is none, expected CPU_INCREMENTAL (1), GPU_INCREMENTAL (2), GPU_GLOBAL (3) or RUNTIME_DEFAULT (4)", model)
 }
 
-func (s *Scene) compute(tx stage.Tx, from, to uint64) *stage.Error {
+func (s *Scene) compute(tx stage.Tx, from, to uint64) error {
 	p := pass{scene: s, tx: tx, to: to}
 	defer p.close()
 	if err := p.open(from); err != nil {

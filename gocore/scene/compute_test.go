@@ -138,7 +138,7 @@ func TestWorldTransformsOfAnotherRoleStay(t *testing.T) {
 	write(f, WorldTransform, matrixType, tensor.SemanticFrame, 4, []string{"/C"}, []matrix{quarter})
 	f.seal(4)
 	failure := f.failure(f.scene.Compute(CPUIncremental, 4, 4))
-	require.Contains(t, failure.Text, "holds float64x16 FRAME, expected float64x16 MATRIX; delete it first")
+	require.Contains(t, failure.Error(), "holds float64x16 FRAME, expected float64x16 MATRIX; delete it first")
 	f.remove(5, "/C", WorldTransform)
 	f.seal(5)
 	f.compute(5, 5)
@@ -177,13 +177,13 @@ func TestRefusals(t *testing.T) {
 	f := newFixture(t)
 	for model, text := range map[Model]string{GPUIncremental: "GPU_INCREMENTAL (2) needs CUDA", GPUGlobal: "GPU_GLOBAL (3) needs CUDA"} {
 		failure := f.failure(f.scene.Compute(model, 1, 1))
-		require.Equal(t, stage.OpFailed, failure.Code)
-		require.Contains(t, failure.Text, text)
+		require.Equal(t, stage.OpFailed, stage.CodeOf(failure))
+		require.Contains(t, failure.Error(), text)
 	}
 	for _, model := range []Model{0, 4, 99} {
 		_, err := f.scene.Compute(model, 1, 1)
-		require.Equal(t, stage.InvalidArgument, err.Code)
-		require.Contains(t, err.Text, "expected CPU_INCREMENTAL (1)")
+		require.Equal(t, stage.InvalidArgument, stage.CodeOf(err))
+		require.Contains(t, err.Error(), "expected CPU_INCREMENTAL (1)")
 	}
 	f.compute(1, 1) // an empty stage is none
 
@@ -191,21 +191,21 @@ func TestRefusals(t *testing.T) {
 	write(f, LocalTransform, boolType, 0, 1, []string{"/B"}, []bool{true})
 	f.seal(1)
 	failure := f.failure(f.scene.Compute(CPUIncremental, 1, 1))
-	require.Equal(t, stage.OpFailed, failure.Code)
-	require.Contains(t, failure.Text, `attribute "omni:xform" of prim /B holds bool8, expected float64x16`)
+	require.Equal(t, stage.OpFailed, stage.CodeOf(failure))
+	require.Contains(t, failure.Error(), `attribute "omni:xform" of prim /B holds bool8, expected float64x16`)
 	require.Empty(t, f.worlds(1, "/A"))
 
 	f.remove(2, "/B")
 	write(f, WorldTransform, boolType, 0, 2, []string{"/A"}, []bool{true})
 	f.seal(2)
 	failure = f.failure(f.scene.Compute(CPUIncremental, 2, 2))
-	require.Contains(t, failure.Text, `attribute "omni:fabric:worldMatrix" of prim /A holds bool8, expected float64x16`)
+	require.Contains(t, failure.Error(), `attribute "omni:fabric:worldMatrix" of prim /A holds bool8, expected float64x16`)
 
 	f.remove(3, "/A", WorldTransform)
 	f.seal(3)
 	f.compute(3, 3)
 	failure = f.failure(f.scene.Compute(CPUIncremental, 2, 2))
-	require.Contains(t, failure.Text, "output ordinal 2 is older than the world transforms, which are those of ordinal 3")
+	require.Contains(t, failure.Error(), "output ordinal 2 is older than the world transforms, which are those of ordinal 3")
 }
 
 func TestAnIntegerResetFlagCounts(t *testing.T) {

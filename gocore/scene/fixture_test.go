@@ -94,10 +94,10 @@ func (f *fixture) seal(ordinal uint64) {
 }
 
 // failure is how an accepted operation ended.
-func (f *fixture) failure(op uint64, err *stage.Error) *stage.Error {
+func (f *fixture) failure(op uint64, err error) error {
 	f.Helper()
 	require.Nil(f, err)
-	failure, _ := f.OpError(op)
+	failure := f.OpError(op)
 	return failure
 }
 

@@ -10,19 +10,19 @@ import (
 )
 
 // Prototypes lists the roots of the prototypes that have an instance, in the order in which their paths were first met.
-func (s *Scene) Prototypes() (list pathdict.ListHandle, err *stage.Error) {
-	return s.listed(func(tx stage.Tx, add func(path uint32)) *stage.Error {
+func (s *Scene) Prototypes() (list pathdict.ListHandle, err error) {
+	return s.listed(func(tx stage.Tx, add func(path uint32)) error {
 		return s.instances(tx, func(_, prototype uint32) { add(prototype) })
 	})
 }
 
 // Instances lists the roots of the instances of a prototype, of none if it is no prototype.
-func (s *Scene) Instances(prototype pathdict.Path) (list pathdict.ListHandle, err *stage.Error) {
+func (s *Scene) Instances(prototype pathdict.Path) (list pathdict.ListHandle, err error) {
 	wanted, known := s.dict.Index(prototype)
 	if !known {
 		return 0, unknownPath("prototype_root", prototype)
 	}
-	return s.listed(func(tx stage.Tx, add func(path uint32)) *stage.Error {
+	return s.listed(func(tx stage.Tx, add func(path uint32)) error {
 		return s.instances(tx, func(instance, of uint32) {
 			if of == wanted {
 				add(instance)
@@ -32,12 +32,12 @@ func (s *Scene) Instances(prototype pathdict.Path) (list pathdict.ListHandle, er
 }
 
 // PrototypeOf returns the root of the prototype of an instance.
-func (s *Scene) PrototypeOf(instance pathdict.Path) (found pathdict.Path, err *stage.Error) {
+func (s *Scene) PrototypeOf(instance pathdict.Path) (found pathdict.Path, err error) {
 	wanted, known := s.dict.Index(instance)
 	if !known {
 		return 0, unknownPath("instance_root", instance)
 	}
-	err = s.stage.View(func(tx stage.Tx) *stage.Error {
+	err = s.stage.View(func(tx stage.Tx) error {
 		return s.instances(tx, func(of, prototype uint32) {
 			if of == wanted {
 				found = s.dict.PathAt(prototype)
@@ -52,7 +52,7 @@ func (s *Scene) PrototypeOf(instance pathdict.Path) (found pathdict.Path, err *s
 }
 
 // instances calls visit for the root of every instance and that of its prototype, in the newest executed state.
-func (s *Scene) instances(tx stage.Tx, visit func(instance, prototype uint32)) *stage.Error {
+func (s *Scene) instances(tx stage.Tx, visit func(instance, prototype uint32)) error {
 	columns, _, err := tx.Columns(s.prototype)
 	if err != nil {
 		return err
@@ -75,9 +75,9 @@ func (s *Scene) instances(tx stage.Tx, visit func(instance, prototype uint32)) *
 }
 
 // listed makes a list, with one reference, of the paths that are found, each once.
-func (s *Scene) listed(find func(tx stage.Tx, add func(path uint32)) *stage.Error) (list pathdict.ListHandle, err *stage.Error) {
+func (s *Scene) listed(find func(tx stage.Tx, add func(path uint32)) error) (list pathdict.ListHandle, err error) {
 	var found []uint32
-	if err := s.stage.View(func(tx stage.Tx) *stage.Error {
+	if err := s.stage.View(func(tx stage.Tx) error {
 		return find(tx, func(path uint32) { found = append(found, path) })
 	}); err != nil {
 		return 0, err

@@ -32,7 +32,7 @@ type pass struct {
 }
 
 // open looks at everything that the pass needs.
-func (p *pass) open(from uint64) (err *stage.Error) {
+func (p *pass) open(from uint64) (err error) {
 	s := p.scene
 	columns, floor, err := p.tx.Columns(s.world)
 	if err != nil {
@@ -68,7 +68,7 @@ type moment struct {
 }
 
 // look opens the columns of an attribute that hold anything, which must be what was expected.
-func (s *Scene) look(tx stage.Tx, name pathdict.Token, at moment, expected expectation) ([]input, *stage.Error) {
+func (s *Scene) look(tx stage.Tx, name pathdict.Token, at moment, expected expectation) ([]input, error) {
 	columns, floor, err := tx.Columns(name)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (p *pass) close() {
 }
 
 // checkOthers refuses a world transform of another type or role.
-func (p *pass) checkOthers() *stage.Error {
+func (p *pass) checkOthers() error {
 	for _, c := range p.others {
 		alive := c.AllAlive(column.Latest)
 		for i := range p.tree.nodes {
@@ -147,6 +147,6 @@ func (p *pass) checkOthers() *stage.Error {
 	return nil
 }
 
-func (p *pass) exhausted(failure error) *stage.Error {
+func (p *pass) exhausted(failure error) error {
 	return failf(stage.OutOfMemory, "attribute %q: %s", WorldTransform, failure)
 }

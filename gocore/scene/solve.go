@@ -2,7 +2,6 @@ package scene
 
 import (
 	"ovstage.dev/ovstage/gocore/memory"
-	"ovstage.dev/ovstage/gocore/stage"
 )
 
 // Slots of nodes. Others are positions in pass.after.
@@ -27,7 +26,7 @@ func (p *pass) mark() (n int) {
 }
 
 // solve computes the n transforms that are marked, and keeps those that did change.
-func (p *pass) solve(n int) *stage.Error {
+func (p *pass) solve(n int) error {
 	if n == 0 {
 		return nil
 	}

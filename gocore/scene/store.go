@@ -11,7 +11,7 @@ import (
 )
 
 // write hands the transforms over: one record for the rows that exist, one for those that are new.
-func (p *pass) write() *stage.Error {
+func (p *pass) write() error {
 	existing, fresh := p.solved, []int32(nil)
 	if p.fresh > 0 {
 		hasRow := func(i int32) bool { return p.tree.nodes[i].world >= 0 }
@@ -24,7 +24,7 @@ func (p *pass) write() *stage.Error {
 	return p.create(fresh)
 }
 
-func (p *pass) rewrite(nodes []int32) *stage.Error {
+func (p *pass) rewrite(nodes []int32) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (p *pass) rewrite(nodes []int32) *stage.Error {
 
 // create gives rows to prims, in the order in which their local transforms lie: a client whose list is served as it is by one
 // column is by the other.
-func (p *pass) create(nodes []int32) *stage.Error {
+func (p *pass) create(nodes []int32) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (p *pass) gather(nodes []int32) (memory.Block, error) {
 }
 
 // finish writes the transforms and notes what the next pass can build on.
-func (p *pass) finish() *stage.Error {
+func (p *pass) finish() error {
 	if err := p.write(); err != nil {
 		p.tree.settled = false
 		return err

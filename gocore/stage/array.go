@@ -11,7 +11,7 @@ import (
 
 // judgeArrays checks the tensors of an array column: one per source row, or a single one that is cut into rows of equal
 // length. Their shape beyond the number of elements does not matter; lanes are taken as they are sent.
-func (w *pending) judgeArrays(p *Payload, count int) *Error {
+func (w *pending) judgeArrays(p *Payload, count int) error {
 	dtype := p.Views[0].DType
 	for i, v := range p.Views {
 		if err := checkView(&p.Views[i]); err != nil {
@@ -22,10 +22,10 @@ func (w *pending) judgeArrays(p *Payload, count int) *Error {
 		}
 	}
 	if err := dtype.Check(); err != nil {
-		return coded(err)
+		return own(err)
 	}
 	if err := p.Semantic.Check(dtype, true); err != nil {
-		return coded(err)
+		return own(err)
 	}
 	w.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
 	w.source = nil
@@ -39,7 +39,7 @@ func (w *pending) judgeArrays(p *Payload, count int) *Error {
 }
 
 // takeRows takes one tensor per source row.
-func (w *pending) takeRows(p *Payload, count int) *Error {
+func (w *pending) takeRows(p *Payload, count int) error {
 	rows := len(p.Views)
 	if w.source == nil && rows != count {
 		return errorf(InvalidArgument, "there are %d tensors, one per prim, but %d prims are to be written", rows, count)
@@ -55,7 +55,7 @@ func (w *pending) takeRows(p *Payload, count int) *Error {
 }
 
 // cutRows cuts one tensor into source rows of equal length.
-func (w *pending) cutRows(p *Payload, count int) *Error {
+func (w *pending) cutRows(p *Payload, count int) error {
 	rows, origin := count, "the number of prims to be written"
 	if w.source != nil {
 		rows, origin = 0, "the highest index_map entry"
@@ -71,7 +71,7 @@ func (w *pending) cutRows(p *Payload, count int) *Error {
 	}
 	bytes, err := w.pack(whole)
 	if err != nil {
-		return coded(err)
+		return own(err)
 	}
 	length := len(bytes) / rows
 	w.choose(count, func(row int) tensor.View {

@@ -17,7 +17,7 @@ type Attribute struct {
 
 // Attributes lists what the stage holds, by the age of the names. What no prim has any more is left out, and so are the
 // attributes that follow from the paths of prims.
-func (s *Stage) Attributes() ([]Attribute, *Error) {
+func (s *Stage) Attributes() ([]Attribute, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // values as of its end, and a tombstone group for those that were deleted by then. A prim that changed again after the
 // range can't be served unless the state as of its end is kept. A prim that changed its schema meanwhile has rows in several
 // columns, and is told of once.
-func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) *Error {
+func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) error {
 	var turns []turn
 	return s.parts(q, name, r.End, func(p *part) error {
 		rows := p.binding.Rows()

@@ -10,7 +10,7 @@ import (
 
 // target finds the attribute that a client means by a name, under the name by which it is kept; it is nil where the stage does not
 // know it yet. Names that can't be written are refused, and ordinals that are sealed.
-func (s *Stage) target(verb string, name pathdict.Token, ordinal uint64) (pathdict.Token, *attribute, *Error) {
+func (s *Stage) target(verb string, name pathdict.Token, ordinal uint64) (pathdict.Token, *attribute, error) {
 	a := s.attributes[name]
 	if !a.isPlain() {
 		name = s.stored(name)
@@ -26,7 +26,7 @@ func (s *Stage) target(verb string, name pathdict.Token, ordinal uint64) (pathdi
 }
 
 // checkFloor refuses an ordinal that is sealed for an attribute, which is nil where the stage does not know it yet.
-func (s *Stage) checkFloor(a *attribute, name pathdict.Token, ordinal uint64) *Error {
+func (s *Stage) checkFloor(a *attribute, name pathdict.Token, ordinal uint64) error {
 	if floor := s.floorOf(a); ordinal <= floor {
 		return errorf(WriteFloorViolation, "attribute %q: ordinal %d is sealed, the write floor is %d; use an ordinal above it",
 			s.quoted(name), ordinal, floor)
@@ -35,7 +35,7 @@ func (s *Stage) checkFloor(a *attribute, name pathdict.Token, ordinal uint64) *E
 }
 
 // checkMode refuses unknown modes, and an Insert that meets a prim.
-func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
+func (s *Stage) checkMode(prims *pathdict.List, mode Mode) error {
 	switch mode {
 	case Upsert, Update:
 		return nil
@@ -51,7 +51,7 @@ func (s *Stage) checkMode(prims *pathdict.List, mode Mode) *Error {
 }
 
 // checkFixed refuses another schema for an attribute whose schema is fixed.
-func (s *Stage) checkFixed(a *attribute, name pathdict.Token, schema column.Schema) *Error {
+func (s *Stage) checkFixed(a *attribute, name pathdict.Token, schema column.Schema) error {
 	if a.isPlain() {
 		return nil
 	}

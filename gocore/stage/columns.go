@@ -36,7 +36,7 @@ func (s *Stage) close(a *attribute, c *bound) {
 
 // columnFor returns the column of an attribute that takes values of a schema for the prims, or nil when a new one is needed. The
 // schema of a prim's attribute never changes: another dtype, kind or role for a prim that has a value is refused.
-func (s *Stage) columnFor(a *attribute, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, *Error) {
+func (s *Stage) columnFor(a *attribute, prims *pathdict.List, schema column.Schema, ordinal uint64) (*bound, error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func (s *Stage) columnFor(a *attribute, prims *pathdict.List, schema column.Sche
 }
 
 // contradicted refuses values for prims that have others, in another column of the attribute than the one that is to take them.
-func (s *Stage) contradicted(a *attribute, taker *bound, prims *pathdict.List, schema column.Schema, ordinal uint64) *Error {
+func (s *Stage) contradicted(a *attribute, taker *bound, prims *pathdict.List, schema column.Schema, ordinal uint64) error {
 	for _, c := range a.columns {
 		if c == taker {
 			continue
@@ -97,7 +97,7 @@ func (s *Stage) contradicted(a *attribute, taker *bound, prims *pathdict.List, s
 // homes finds for each prim which column of the attribute takes its values, by index among the columns: the column in which the
 // prim has a value, or had a value until a delete above the ordinal. Prims that have none go where most of the others do; of
 // columns with equally many, to the oldest.
-func (s *Stage) homes(a *attribute, prims *pathdict.List, schema column.Schema, ordinal uint64) ([]int, *Error) {
+func (s *Stage) homes(a *attribute, prims *pathdict.List, schema column.Schema, ordinal uint64) ([]int, error) {
 	homes := slices.Repeat([]int{homeless}, prims.Len())
 	for at, c := range a.columns {
 		takes, err := a.takes(c, prims, schema)

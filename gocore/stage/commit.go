@@ -7,7 +7,7 @@ import (
 
 // UnmapGroup commits one group. With adopt the buffer becomes the column's as it is, and the caller promises that nobody
 // writes to it any more; otherwise a buffer that views still point at gives its pages away and keeps its address.
-func (s *Stage) UnmapGroup(id MapID, key uint64, adopt bool) (op uint64, err *Error) {
+func (s *Stage) UnmapGroup(id MapID, key uint64, adopt bool) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -32,7 +32,7 @@ func (s *Stage) UnmapGroup(id MapID, key uint64, adopt bool) (op uint64, err *Er
 
 // Unmap commits what is left of a session and ends it, also when the commit fails; nothing is written then. A group that was
 // never fetched commits its initial contents; with Discard it commits nothing.
-func (s *Stage) Unmap(id MapID, adopt bool) (op uint64, err *Error) {
+func (s *Stage) Unmap(id MapID, adopt bool) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -51,10 +51,10 @@ func (s *Stage) Unmap(id MapID, adopt bool) (op uint64, err *Error) {
 }
 
 // commitRest commits the groups that wait for it, all or none, unless memory runs out half-way.
-func (s *Stage) commitRest(m *session, adopt bool) *Error {
-	for _, step := range []func(g *mapped) *Error{
-		func(g *mapped) *Error { return s.judgeCommit(m, g) },
-		func(g *mapped) *Error { return s.commit(m, g, adopt) },
+func (s *Stage) commitRest(m *session, adopt bool) error {
+	for _, step := range []func(g *mapped) error{
+		func(g *mapped) error { return s.judgeCommit(m, g) },
+		func(g *mapped) error { return s.commit(m, g, adopt) },
 	} {
 		for i := range m.groups {
 			if g := &m.groups[i]; g.waiting(m.initial) {
@@ -69,18 +69,17 @@ func (s *Stage) commitRest(m *session, adopt bool) *Error {
 
 // judgeCommit refuses a commit that has become impossible while the session was open: its ordinal may be sealed, and the
 // prims may have got another schema.
-func (s *Stage) judgeCommit(m *session, g *mapped) *Error {
+func (s *Stage) judgeCommit(m *session, g *mapped) error {
 	a := s.attributes[m.name]
 	if err := s.checkFloor(a, m.name, m.ordinal); err != nil {
-		err.Text = "map: " + err.Text + "; nothing was written"
-		return err
+		return errorf(CodeOf(err), "map: %s; nothing was written", err)
 	}
 	_, err := s.columnFor(a, g.prims, m.schema, m.ordinal)
 	return err
 }
 
 // commit makes a group's buffer a record of the column, which may have come into being while the session was open.
-func (s *Stage) commit(m *session, g *mapped, adopt bool) (err *Error) {
+func (s *Stage) commit(m *session, g *mapped, adopt bool) (err error) {
 	w := pending{name: m.name, attribute: s.attributes[m.name], schema: m.schema, prims: g.prims}
 	if w.column, err = s.columnFor(w.attribute, w.prims, w.schema, m.ordinal); err != nil {
 		return err

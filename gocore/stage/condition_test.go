@@ -42,7 +42,7 @@ func TestFiltersOfConditions(t *testing.T) {
 		_, op, err := f.QueryFilter(refused.filter, nil)
 		require.NotNil(t, err, refused.text)
 		assert.Zero(t, op)
-		assert.Contains(t, err.Text, refused.text)
+		assert.Contains(t, err.Error(), refused.text)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestRefresh(t *testing.T) {
 	m := f.mapFloat3(id, "p", 2, Zero)
 	handle := f.queries[id].Handle
 
-	refresh := func() *Error {
+	refresh := func() error {
 		op, err := f.RefreshQuery(id)
 		assert.Equal(t, err == nil, op > 0)
 		return err
@@ -91,7 +91,7 @@ func TestRefresh(t *testing.T) {
 	assert.Equal(t, []string{"/a"}, f.listed(id), "the map's commit brought it back")
 	_, err = f.ReleaseQuery(id)
 	require.Nil(t, err)
-	assert.Equal(t, InvalidHandle, refresh().Code)
+	assert.Equal(t, InvalidHandle, CodeOf(refresh()))
 }
 
 // A filter that has become impossible leaves the query as it was; a list of paths has nothing to ask.
@@ -103,7 +103,7 @@ func TestRefreshThatChangesNothing(t *testing.T) {
 	require.Nil(t, f.tryWrite(f.query("/b"), "mass", 2, ragged([]float32{1})))
 	_, err = f.RefreshQuery(id)
 	require.NotNil(t, err)
-	assert.Contains(t, err.Text, "GT can't compare")
+	assert.Contains(t, err.Error(), "GT can't compare")
 	assert.Equal(t, []string{"/a"}, f.listed(id))
 
 	paths := f.query("/never")

@@ -8,7 +8,7 @@ import (
 // DeleteAttributes removes attributes from the prims of a query at an ordinal; without names it removes the prims, that is,
 // every attribute that they carry. A prim that holds no value at the ordinal is left alone. A prim whose last attribute
 // goes is gone. Afterwards the attribute may be written with another schema.
-func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uint64) (op uint64, err *Error) {
+func (s *Stage) DeleteAttributes(id QueryID, names []pathdict.Token, ordinal uint64) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ type doomed struct {
 }
 
 // doom finds what a delete removes, and refuses it if any of that is sealed.
-func (s *Stage) doom(prims *pathdict.List, names []pathdict.Token, ordinal uint64) (found []doomed, err *Error) {
+func (s *Stage) doom(prims *pathdict.List, names []pathdict.Token, ordinal uint64) (found []doomed, err error) {
 	for _, a := range s.targets(prims, names) {
 		for _, c := range a.columns {
 			rows, err := c.holding(prims, ordinal)

@@ -14,7 +14,7 @@ import (
 // derive adds the group of a derived attribute to a read. It shows the prims as they are now, sealed or not: floors do not
 // matter, there is no history, and a range of changes has nothing of it. The group is made for the read, a few ns for each
 // prim of the query.
-func (s *Stage) derive(to *read, q query.Query, name pathdict.Token, r Range) *Error {
+func (s *Stage) derive(to *read, q query.Query, name pathdict.Token, r Range) error {
 	text := s.text(name)
 	if text == "usd-active" {
 		return errorf(NotSupported, "attribute %q can't be read; leave it out", text)

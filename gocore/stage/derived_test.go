@@ -66,8 +66,8 @@ func TestDerivedAttributesHaveNoHistory(t *testing.T) {
 	for _, r := range []Range{{End: 1}, {Start: 1, End: 1, HasStart: true}} {
 		_, _, err := f.Read(f.query(), []pathdict.Token{f.token("usd-active")}, r)
 		require.NotNil(t, err)
-		assert.Equal(t, NotSupported, err.Code)
-		assert.Contains(t, err.Text, `"usd-active"`)
+		assert.Equal(t, NotSupported, CodeOf(err))
+		assert.Contains(t, err.Error(), `"usd-active"`)
 	}
 }
 

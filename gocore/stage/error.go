@@ -39,22 +39,37 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-func errorf(code Code, format string, args ...any) *Error {
+// CodeOf is the code of a failure, OK of none. An error that is not a stage's has the code that a stage would give it.
+func CodeOf(err error) Code {
+	if err == nil {
+		return OK
+	}
+	return own(err).Code
+}
+
+func errorf(code Code, format string, args ...any) error {
 	return &Error{code, fmt.Sprintf(format, args...)}
 }
 
 // wrap makes an error of a lower room one of ours, with what was being done in front. An error that is ours stays as it is.
-func wrap(err error, format string, args ...any) *Error {
+func wrap(err error, format string, args ...any) error {
 	if own := (*Error)(nil); errors.As(err, &own) {
 		return own
 	}
-	own := coded(err)
-	own.Text = fmt.Sprintf(format, args...) + ": " + own.Text
-	return own
+	return prefix(err, format+": ", args...)
 }
 
-// coded gives an error of a lower room its code.
-func coded(err error) *Error {
+// prefix is an error with words before its text.
+func prefix(err error, format string, args ...any) error {
+	own := own(err)
+	return &Error{own.Code, fmt.Sprintf(format, args...) + own.Text}
+}
+
+// own is an error as one of ours; an error of a lower room gets its code.
+func own(err error) *Error {
+	if own := (*Error)(nil); errors.As(err, &own) {
+		return own
+	}
 	var exhausted *memory.OutOfMemory
 	switch {
 	case errors.As(err, &exhausted):

@@ -20,7 +20,7 @@ import (
 // paths follow the tree of the prims (family), tokens are looked up (postings), carriers of an attribute are known. Beyond
 // a scan of those bits, some 40 us for a million prims and condition, it costs what it selects. Comparisons with numbers
 // read the whole column.
-func (s *Stage) QueryFilter(filter Condition, attrs []pathdict.Token) (QueryID, uint64, *Error) {
+func (s *Stage) QueryFilter(filter Condition, attrs []pathdict.Token) (QueryID, uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, 0, err
 	}
@@ -43,7 +43,7 @@ func (s *Stage) QueryFilter(filter Condition, attrs []pathdict.Token) (QueryID, 
 // RefreshQuery asks the filter of a query again, of the newest executed state, and makes the query one over the prims that
 // meet it now. Reads, groups and maps made from it before keep their prims. A query over a list of paths stays what it is.
 // A filter that can't be served any more is refused, and the query stays what it was.
-func (s *Stage) RefreshQuery(id QueryID) (op uint64, err *Error) {
+func (s *Stage) RefreshQuery(id QueryID) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func (s *Stage) RefreshQuery(id QueryID) (op uint64, err *Error) {
 }
 
 // meet selects the prims that meet a condition. at is its place in the filter, for errors.
-func (s *Stage) meet(c *Condition, at []int) (bitset.Set, *Error) {
+func (s *Stage) meet(c *Condition, at []int) (bitset.Set, error) {
 	if c.Match == query.One {
 		met := s.prims.None()
 		if err := s.checkPredicate(&c.Predicate); err != nil {
@@ -105,7 +105,7 @@ func (s *Stage) meet(c *Condition, at []int) (bitset.Set, *Error) {
 
 // checkMatch refuses unknown combinations, and those of nothing, which are mistakes: only ALL of nothing is the filter that
 // every prim meets.
-func checkMatch(c *Condition) *Error {
+func checkMatch(c *Condition) error {
 	switch {
 	case c.Match > query.None:
 		return errorf(InvalidArgument, "%s is not one of PREDICATE (0), ALL (1), ANY (2), NONE (3)", c.Match)
@@ -116,13 +116,13 @@ func checkMatch(c *Condition) *Error {
 }
 
 // located says in an error which of several predicates is at fault: 2.0 is the first below the third.
-func located(err *Error, at []int) *Error {
+func located(err error, at []int) error {
 	if err != nil && len(at) > 0 {
 		numbers := make([]string, len(at))
 		for i, n := range at {
 			numbers[i] = strconv.Itoa(n)
 		}
-		err.Text = "predicate " + strings.Join(numbers, ".") + ": " + err.Text
+		return prefix(err, "predicate %s: ", strings.Join(numbers, "."))
 	}
 	return err
 }

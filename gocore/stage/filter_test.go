@@ -149,10 +149,10 @@ func TestFilterRefusals(t *testing.T) {
 		t.Helper()
 		_, op, err := f.QueryFilter(every(p), nil)
 		require.NotNil(t, err)
-		assert.Equal(t, code, err.Code, err.Text)
+		assert.Equal(t, code, CodeOf(err), err.Error())
 		assert.Zero(t, op)
 		for _, part := range parts {
-			assert.Contains(t, err.Text, part)
+			assert.Contains(t, err.Error(), part)
 		}
 	}
 	for _, op := range []query.FilterOp{query.Has, query.In, query.Contains, query.Prefix, query.LT, 99} {
@@ -189,10 +189,10 @@ func TestFilterRefusals(t *testing.T) {
 
 	_, _, err := f.QueryFilter(every(f.where("mass", query.Has), f.where("mass", query.Prefix, "x")), nil)
 	require.NotNil(t, err)
-	assert.Contains(t, err.Text, "predicate 1: ")
+	assert.Contains(t, err.Error(), "predicate 1: ")
 	_, _, err = f.QueryFilter(every(), []pathdict.Token{4711})
 	require.NotNil(t, err)
-	assert.Contains(t, err.Text, "attrs[0]")
+	assert.Contains(t, err.Error(), "attrs[0]")
 
 	require.Nil(t, f.delete(q, 2, "array"))
 	assert.Empty(t, f.matches(f.where("array", query.In, "1")), "a schema that no prim has any more is no obstacle")
@@ -249,7 +249,7 @@ func TestAFilterQueryIsAQuery(t *testing.T) {
 	_, err = f.ReleaseQuery(id)
 	require.Nil(t, err)
 	_, _, err = f.QueryResult(id)
-	assert.Equal(t, InvalidHandle, err.Code)
+	assert.Equal(t, InvalidHandle, CodeOf(err))
 }
 
 func TestAnEmptyStageHasNoPrims(t *testing.T) {

@@ -62,7 +62,7 @@ func payload[T any](dtype tensor.DType, rows []T) Payload {
 	return Payload{Views: []tensor.View{view(dtype, rows)}}
 }
 
-func (f *fixture) tryWrite(q QueryID, name string, ordinal uint64, p Payload) *Error {
+func (f *fixture) tryWrite(q QueryID, name string, ordinal uint64, p Payload) error {
 	_, err := f.Write(q, []Write{{Attribute: f.token(name), Payload: p}}, ordinal, Upsert)
 	return err
 }
@@ -158,11 +158,11 @@ func (m mapping) values() []float3 {
 }
 
 // unmap commits and ends the session, as a client without promises does, and returns how the operation ended.
-func (m mapping) unmap() *Error {
+func (m mapping) unmap() error {
 	m.f.Helper()
 	op, err := m.f.Unmap(m.id, false)
 	require.Nil(m.f, err)
 	m.MapGroup.Release(m.f.dict)
-	failure, _ := m.f.OpError(op)
+	failure := m.f.OpError(op)
 	return failure
 }

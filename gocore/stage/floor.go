@@ -21,7 +21,7 @@ const (
 
 // AdvanceFloor seals everything in scope up to ordinal: writes at or below it become what readers see, and later writes
 // there are refused. A floor is never lowered; a smaller ordinal changes nothing.
-func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token) (op uint64, err *Error) {
+func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -54,7 +54,7 @@ func (s *Stage) AdvanceFloor(ordinal uint64, scope Scope, names []pathdict.Token
 // FloorReached reports whether the lowest effective floor of the attributes, or the global floor where none is named, has come
 // to the ordinal. An attribute that is not known has the global floor. With late a floor below is a Timeout that says where the
 // floors are.
-func (s *Stage) FloorReached(ordinal uint64, names []pathdict.Token, late bool) (bool, *Error) {
+func (s *Stage) FloorReached(ordinal uint64, names []pathdict.Token, late bool) (bool, error) {
 	if err := s.lock(); err != nil {
 		return false, err
 	}
@@ -104,7 +104,7 @@ func (s *Stage) ahead() string {
 }
 
 // KeepHistory keeps the values as of the last n sealed ordinals readable, of every attribute, from now on.
-func (s *Stage) KeepHistory(n uint64) *Error {
+func (s *Stage) KeepHistory(n uint64) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *Stage) KeepHistory(n uint64) *Error {
 
 // OldestPreserved answers, through FetchOrdinal, the ordinal from which change membership is exact for every attribute: 0
 // until changes had to be folded.
-func (s *Stage) OldestPreserved() (OrdinalQueryID, uint64, *Error) {
+func (s *Stage) OldestPreserved() (OrdinalQueryID, uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, 0, err
 	}
@@ -136,7 +136,7 @@ func (s *Stage) OldestPreserved() (OrdinalQueryID, uint64, *Error) {
 
 // AttributeFloor answers, through FetchOrdinal, the effective floor of an attribute, known or not, or the global floor
 // for token 0.
-func (s *Stage) AttributeFloor(name pathdict.Token) (OrdinalQueryID, uint64, *Error) {
+func (s *Stage) AttributeFloor(name pathdict.Token) (OrdinalQueryID, uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, 0, err
 	}
@@ -150,14 +150,14 @@ func (s *Stage) AttributeFloor(name pathdict.Token) (OrdinalQueryID, uint64, *Er
 	return s.answer(s.floorOf(s.find(name)))
 }
 
-func (s *Stage) answer(ordinal uint64) (OrdinalQueryID, uint64, *Error) {
+func (s *Stage) answer(ordinal uint64) (OrdinalQueryID, uint64, error) {
 	id := OrdinalQueryID(s.nextID())
 	s.ordinals[id] = ordinal
 	return id, s.succeed(), nil
 }
 
 // FetchOrdinal returns the answer of an ordinal query. It may be asked again.
-func (s *Stage) FetchOrdinal(id OrdinalQueryID) (uint64, *Error) {
+func (s *Stage) FetchOrdinal(id OrdinalQueryID) (uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -170,7 +170,7 @@ func (s *Stage) FetchOrdinal(id OrdinalQueryID) (uint64, *Error) {
 }
 
 // ReleaseOrdinalQuery ends an ordinal query.
-func (s *Stage) ReleaseOrdinalQuery(id OrdinalQueryID) (op uint64, err *Error) {
+func (s *Stage) ReleaseOrdinalQuery(id OrdinalQueryID) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}

@@ -28,12 +28,12 @@ func selected(mask []uint64, n int) []uint32 {
 }
 
 // checkView refuses a tensor that this build can't read.
-func checkView(v *tensor.View) *Error {
+func checkView(v *tensor.View) error {
 	if v.Device.Type != tensor.CPU {
 		return errorf(NotSupported, "the tensor is on %s, which this build can't read; copy it to the host first", v.Device)
 	}
 	if err := v.CheckExtents(); err != nil {
-		return coded(err)
+		return own(err)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // judge makes w the judged write of what was asked. It refuses what can't be written, whatever the stage holds for the prims, and
 // changes nothing of the stage.
-func (s *Stage) judge(w *pending, prims *pathdict.List, asked *Write, ordinal uint64, mode Mode) (err *Error) {
+func (s *Stage) judge(w *pending, prims *pathdict.List, asked *Write, ordinal uint64, mode Mode) (err error) {
 	w.prims = prims
 	if w.name, w.attribute, err = s.target("written", asked.Attribute, ordinal); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Stage) narrow(w *pending, count int, mode Mode) {
 }
 
 // judgeValues checks the tensors of a payload, of which there are some prims to write.
-func (s *Stage) judgeValues(w *pending, p *Payload, count int) (err *Error) {
+func (s *Stage) judgeValues(w *pending, p *Payload, count int) (err error) {
 	w.mask, w.owned = s.take(p.Mask, bitset.Words(count)), p.Owned
 	if p.Array {
 		err = w.judgeArrays(p, count)
@@ -63,17 +63,17 @@ func (s *Stage) judgeValues(w *pending, p *Payload, count int) (err *Error) {
 }
 
 // judgeFixed checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
-func (w *pending) judgeFixed(p *Payload, count int) *Error {
+func (w *pending) judgeFixed(p *Payload, count int) error {
 	w.view = p.Views[0]
 	if err := checkView(&w.view); err != nil {
 		return err
 	}
 	rows, dtype, err := w.view.Fold()
 	if err != nil {
-		return coded(err)
+		return own(err)
 	}
 	if err := p.Semantic.Check(dtype, false); err != nil {
-		return coded(err)
+		return own(err)
 	}
 	w.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
 	if p.IndexMap != nil {

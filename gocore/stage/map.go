@@ -18,7 +18,7 @@ type MapGroup struct {
 // Map opens a session that lets the client write values in place. The buffers belong to the session until they are
 // committed; other writers, readers and sessions go on meanwhile, and sessions take effect in the order in which they
 // commit.
-func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, *Error) {
+func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, 0, err
 	}
@@ -42,7 +42,7 @@ func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, *E
 }
 
 // FetchMap returns the next mapped group, or nil after the last.
-func (s *Stage) FetchMap(id MapID) (*MapGroup, *Error) {
+func (s *Stage) FetchMap(id MapID) (*MapGroup, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Stage) ReturnMap(id MapID, g *MapGroup) {
 
 // Abort ends a session and writes nothing of what is uncommitted. Aborting it once more does nothing; a session that was
 // unmapped can't be aborted.
-func (s *Stage) Abort(id MapID) *Error {
+func (s *Stage) Abort(id MapID) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *Stage) Abort(id MapID) *Error {
 // maxAborted is how many aborted sessions are told from unknown ones.
 const maxAborted = 1024
 
-func (s *Stage) session(id MapID) (*session, *Error) {
+func (s *Stage) session(id MapID) (*session, error) {
 	m, ok := s.maps[id]
 	if !ok {
 		return nil, errorf(InvalidHandle, "map handle %d is unknown or has been unmapped", id)

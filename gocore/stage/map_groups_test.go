@@ -37,17 +37,17 @@ func (f *fixture) split(q QueryID, desc MapDesc, n uint64, ordinal uint64) (id M
 	}
 }
 
-func (f *fixture) commitGroup(id MapID, g openGroup) *Error {
+func (f *fixture) commitGroup(id MapID, g openGroup) error {
 	op, err := f.UnmapGroup(id, g.Key, true)
 	require.Nil(f, err)
-	failure, _ := f.OpError(op)
+	failure := f.OpError(op)
 	return failure
 }
 
-func (f *fixture) finish(id MapID) *Error {
+func (f *fixture) finish(id MapID) error {
 	op, err := f.Unmap(id, true)
 	require.Nil(f, err)
-	failure, _ := f.OpError(op)
+	failure := f.OpError(op)
 	return failure
 }
 
@@ -155,9 +155,9 @@ func TestFloorThatOvertakesASplitMap(t *testing.T) {
 	f.seal(2)
 	groups[1].values()[0] = one(20)
 	for range 2 {
-		assert.Equal(t, WriteFloorViolation, f.commitGroup(id, groups[1]).Code)
+		assert.Equal(t, WriteFloorViolation, CodeOf(f.commitGroup(id, groups[1])))
 	}
-	assert.Equal(t, WriteFloorViolation, f.finish(id).Code)
+	assert.Equal(t, WriteFloorViolation, CodeOf(f.finish(id)))
 	assert.Equal(t, many(10, 2, 3), f.read(all, "p", 2), "what was committed before stays")
 	assert.Zero(t, f.Counters().LiveMaps)
 }
@@ -174,8 +174,8 @@ func TestEndOfASplitMapIsAllOrNothing(t *testing.T) {
 	require.Nil(t, f.tryWrite(f.query("/p2"), "p", 1, payload(float32Type, []float32{5})))
 	failure := f.finish(id)
 	require.NotNil(t, failure)
-	assert.Equal(t, InvalidArgument, failure.Code)
-	assert.Contains(t, failure.Text, "float32x3")
+	assert.Equal(t, InvalidArgument, CodeOf(failure))
+	assert.Contains(t, failure.Error(), "float32x3")
 	f.seal(1)
 	assert.Equal(t, many(1), f.read(f.query("/p0", "/p1"), "p", 1))
 }
@@ -220,7 +220,7 @@ func TestElementSizesOfAnUpdate(t *testing.T) {
 		desc.ElementSizes = sizes
 		_, _, err := f.Map(all, desc, 2)
 		require.NotNil(t, err)
-		assert.Contains(t, err.Text, map[int]string{2: "element_sizes[1]", 1: "1 entries"}[len(sizes)])
+		assert.Contains(t, err.Error(), map[int]string{2: "element_sizes[1]", 1: "1 entries"}[len(sizes)])
 	}
 }
 
@@ -315,7 +315,7 @@ func TestGroupsThatAreNotOfTheSession(t *testing.T) {
 	for _, key := range []uint64{0, g.Key - 1, g.Key + 1, g.Key + 3} { // the second is not fetched, the fourth not there
 		_, err := f.UnmapGroup(id, key, true)
 		require.NotNil(t, err, key)
-		assert.Equal(t, InvalidHandle, err.Code)
+		assert.Equal(t, InvalidHandle, CodeOf(err))
 	}
 	g.Release(f.dict)
 	require.Nil(t, f.finish(id))

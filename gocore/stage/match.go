@@ -17,7 +17,7 @@ type Predicate = query.Predicate
 type Condition = query.Condition
 
 // checkPredicate refuses what needs no look at the stage to be refused.
-func (s *Stage) checkPredicate(p *Predicate) *Error {
+func (s *Stage) checkPredicate(p *Predicate) error {
 	if err := s.checkNames("predicate attribute", []pathdict.Token{p.Attribute}); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Stage) checkPredicate(p *Predicate) *Error {
 }
 
 // match selects the prims that meet one predicate.
-func (s *Stage) match(to bitset.Set, p *Predicate) *Error {
+func (s *Stage) match(to bitset.Set, p *Predicate) error {
 	switch name := s.text(p.Attribute); {
 	case name == "usd-path" && p.Op == query.Has:
 		s.prims.AddAll(to)
@@ -72,7 +72,7 @@ func (s *Stage) match(to bitset.Set, p *Predicate) *Error {
 }
 
 // matchPaths calls found for each value of a predicate that is a path which somebody interned.
-func (s *Stage) matchPaths(p *Predicate, found func(path uint32)) *Error {
+func (s *Stage) matchPaths(p *Predicate, found func(path uint32)) error {
 	paths := make([]pathdict.Path, len(p.Values))
 	if err := s.dict.LookupPaths(p.Values, paths); err != nil {
 		return wrap(err, "attribute %q, values", s.quoted(p.Attribute))
@@ -131,7 +131,7 @@ func (s *Stage) matchCarriers(to bitset.Set, name pathdict.Token) {
 }
 
 // matchTokens selects the prims for which an attribute holds one of the values as a token.
-func (s *Stage) matchTokens(to bitset.Set, p *Predicate) *Error {
+func (s *Stage) matchTokens(to bitset.Set, p *Predicate) error {
 	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
@@ -151,7 +151,7 @@ func (s *Stage) matchTokens(to bitset.Set, p *Predicate) *Error {
 }
 
 // matchValues selects prims by the value of an ordinary attribute: as a token or as a number, whichever the column holds.
-func (s *Stage) matchValues(to bitset.Set, p *Predicate) *Error {
+func (s *Stage) matchValues(to bitset.Set, p *Predicate) error {
 	a := s.find(p.Attribute)
 	if a == nil {
 		return nil
@@ -179,7 +179,7 @@ func (s *Stage) matchValues(to bitset.Set, p *Predicate) *Error {
 }
 
 // matchNumbers selects prims by the newest values of one column, sealed or not. It costs a copy of the column.
-func (s *Stage) matchNumbers(to bitset.Set, p *Predicate, c *bound, alive bitset.Set) *Error {
+func (s *Stage) matchNumbers(to bitset.Set, p *Predicate, c *bound, alive bitset.Set) error {
 	values, err := c.newest()
 	if err == nil {
 		defer values.Release()
@@ -198,6 +198,6 @@ func (s *Stage) matchNumbers(to bitset.Set, p *Predicate, c *bound, alive bitset
 const supported = `supported are HAS on any attribute but usd-active, IN and PREFIX on usd-path, IN on usd-parent and usd-prim-type, ` +
 	`CONTAINS on usd-children and usd-schemas, IN on attributes of single tokens or numbers, and LT, LE, GT, GE on single numbers`
 
-func unsupported(name string, op query.FilterOp) *Error {
+func unsupported(name string, op query.FilterOp) error {
 	return errorf(NotSupported, "attribute %q can't be filtered with %s; %s", name, op, supported)
 }

@@ -32,7 +32,7 @@ func (p *play) openSome() {
 	id, _, err := p.Map(p.query(paths...), desc, ordinal)
 	if desc.Mode == Insert && slices.ContainsFunc(paths, p.model.exists) {
 		require.NotNil(p.T, err)
-		require.Equal(p.T, PrimNotFound, err.Code)
+		require.Equal(p.T, PrimNotFound, CodeOf(err))
 		return
 	}
 	require.Nil(p.T, err)
@@ -117,7 +117,7 @@ func (p *play) closeSome() {
 		return
 	}
 	var op uint64
-	var err *Error
+	var err error
 	if p.random.IntN(5) == 0 {
 		err = p.Abort(m.id)
 	} else {
@@ -152,7 +152,7 @@ func (p *play) commitOne(m *openMap) {
 	}
 	p.apply(m.ordinal, one)
 	_, err = p.UnmapGroup(m.id, one[0].Key, false)
-	require.Equal(p.T, InvalidHandle, err.Code)
+	require.Equal(p.T, InvalidHandle, CodeOf(err))
 	one[0].MapGroup.Release(p.dict)
 	m.groups = slices.Delete(m.groups, at, at+1)
 }
@@ -190,11 +190,11 @@ func (p *play) fill(groups []openGroup) (late func()) {
 
 // judge tells whether a commit failed, as it must exactly when its ordinal is sealed and there was something to commit.
 func (p *play) judge(m *openMap, op uint64) (failed bool) {
-	failure, _ := p.OpError(op)
+	failure := p.OpError(op)
 	something := slices.ContainsFunc(m.groups, func(g openGroup) bool { return g.initial != nil })
 	if m.ordinal <= p.model.floor && something {
 		require.NotNil(p.T, failure)
-		require.Equal(p.T, WriteFloorViolation, failure.Code)
+		require.Equal(p.T, WriteFloorViolation, CodeOf(failure))
 		return true
 	}
 	require.Nil(p.T, failure)

@@ -178,7 +178,7 @@ func (p *play) giveTypes() {
 func (p *play) accepted(paths []string, ordinal uint64, values Payload) bool {
 	err := p.tryWrite(p.query(paths...), "p", ordinal, values)
 	if p.mixed && err != nil {
-		require.Contains(p.T, err.Text, "lies below a delete")
+		require.Contains(p.T, err.Error(), "lies below a delete")
 		return false
 	}
 	require.Nil(p.T, err)
@@ -334,7 +334,7 @@ func (p *play) compareChanges(paths []string) {
 			return // kept a little longer than promised
 		}
 		require.NotNil(p.T, err)
-		require.Equal(p.T, OutOfRange, err.Code)
+		require.Equal(p.T, OutOfRange, CodeOf(err))
 		return
 	}
 	require.Nil(p.T, err)

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -92,9 +91,8 @@ func (s *Stage) quoted(name pathdict.Token) string {
 }
 
 // about says in an error which attribute it is about.
-func (s *Stage) about(name pathdict.Token, err *Error) *Error {
-	err.Text = fmt.Sprintf("attribute %q: %s", s.quoted(name), err.Text)
-	return err
+func (s *Stage) about(name pathdict.Token, err error) error {
+	return prefix(err, "attribute %q: ", s.quoted(name))
 }
 
 // path is a prim's path for error texts.
@@ -107,7 +105,7 @@ func (s *Stage) path(p pathdict.Path) string {
 }
 
 // checkNames refuses tokens that the dictionary never minted, and texts that are too long for a name.
-func (s *Stage) checkNames(argument string, names []pathdict.Token) *Error {
+func (s *Stage) checkNames(argument string, names []pathdict.Token) error {
 	for i, name := range names {
 		switch text, ok := s.dict.TokenString(name); {
 		case !ok || text == "":

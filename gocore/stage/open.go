@@ -23,7 +23,7 @@ type MapDesc struct {
 
 // judgeMap refuses what can't be mapped; it finds the schema, and the prims that the mode lets through. An Insert or Update
 // is judged here, by the prims of now, and not again when it commits.
-func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) *Error {
+func (s *Stage) judgeMap(m *session, q query.Query, desc *MapDesc) error {
 	stored, a, err := s.target("mapped", desc.Attribute, m.ordinal)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *Stage) keepExisting(m *session, desc *MapDesc) {
 }
 
 // judgeSchema finds out what a map's values are: what was asked for, as far as it was, and else what the prims have.
-func (s *Stage) judgeSchema(m *session, a *attribute, desc MapDesc, name string) *Error {
+func (s *Stage) judgeSchema(m *session, a *attribute, desc MapDesc, name string) error {
 	m.schema = column.Schema{DType: desc.DType, Array: desc.HasSizes, Semantic: desc.Semantic}
 	if desc.DType == (tensor.DType{}) {
 		dtype, err := s.existingDType(m.prims, a, name)
@@ -115,7 +115,7 @@ func (a *attribute) kind(prims *pathdict.List) (array, carried bool) {
 }
 
 // existingDType is the dtype on which the prims agree.
-func (s *Stage) existingDType(prims *pathdict.List, a *attribute, name string) (tensor.DType, *Error) {
+func (s *Stage) existingDType(prims *pathdict.List, a *attribute, name string) (tensor.DType, error) {
 	if a == nil || len(a.columns) == 0 {
 		return tensor.DType{}, errorf(InvalidArgument, "attribute %q does not exist yet: pass the dtype of its values to create it", name)
 	}
@@ -144,7 +144,7 @@ func (s *Stage) existingDType(prims *pathdict.List, a *attribute, name string) (
 }
 
 // checkSizes refuses a map of more bytes than memory can have.
-func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
+func checkSizes(sizes []uint64, dtype tensor.DType, name string) error {
 	total := uint64(0)
 	for i, n := range sizes {
 		if n > memory.Largest || total+n*uint64(dtype.Size()) > memory.Largest {
@@ -156,7 +156,7 @@ func checkSizes(sizes []uint64, dtype tensor.DType, name string) *Error {
 }
 
 // share finds the column of a session's prims, or divides them among those that take a part each, as a write is.
-func (s *Stage) share(m *session, a *attribute, desc *MapDesc) *Error {
+func (s *Stage) share(m *session, a *attribute, desc *MapDesc) error {
 	c, refused := s.columnFor(a, m.prims, m.schema, m.ordinal)
 	if refused == nil {
 		m.shares = []share{{m.prims, c}}
@@ -195,7 +195,7 @@ func (s *Stage) share(m *session, a *attribute, desc *MapDesc) *Error {
 }
 
 // lend cuts a session's prims into groups and gives each its buffer. On failure the session holds what it got so far.
-func (s *Stage) lend(m *session, desc MapDesc) *Error {
+func (s *Stage) lend(m *session, desc MapDesc) error {
 	count := m.prims.Len()
 	if count == 0 {
 		return nil

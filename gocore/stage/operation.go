@@ -8,22 +8,25 @@ import (
 func (s *Stage) succeed() uint64 { return atomic.AddUint64(s.ops.Issued, 1) }
 
 // fail numbers an operation that was accepted and then failed.
-func (s *Stage) fail(err *Error) uint64 {
+func (s *Stage) fail(err error) uint64 {
 	op := s.succeed()
 	s.failed.add(op, err)
 	atomic.StoreUint64(s.ops.Failed, uint64(len(s.failed.errors)))
 	return op
 }
 
-// OpError returns how an operation failed, or false if it did not. Whoever calls it has asked.
-func (s *Stage) OpError(op uint64) (*Error, bool) {
+// OpError returns how an operation failed, nil if it did not. The failure counts as asked about from then on.
+func (s *Stage) OpError(op uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, ok := s.failed.errors[op]
-	if ok && !f.asked {
+	if !ok {
+		return nil
+	}
+	if !f.asked {
 		s.failed.errors[op] = failure{f.Error, true}
 	}
-	return f.Error, ok
+	return f.Error
 }
 
 // OpFailed reports whether an operation failed, which is not asking.
@@ -35,7 +38,7 @@ func (s *Stage) OpFailed(op uint64) bool {
 }
 
 // ForgetOp drops the record of a failure. It returns the failure if nobody has asked for it.
-func (s *Stage) ForgetOp(op uint64) (unasked *Error) {
+func (s *Stage) ForgetOp(op uint64) (unasked error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f, ok := s.failed.errors[op]; ok && !f.asked {
@@ -47,7 +50,7 @@ func (s *Stage) ForgetOp(op uint64) (unasked *Error) {
 }
 
 // Unasked calls visit for every failure on record for which nobody has asked, oldest first.
-func (s *Stage) Unasked(visit func(op uint64, err *Error)) {
+func (s *Stage) Unasked(visit func(op uint64, err error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, op := range s.failed.order {

@@ -17,18 +17,17 @@ func TestOldFailuresStayFailures(t *testing.T) {
 		failed = append(failed, f.fail(errorf(WriteFloorViolation, "why")))
 	}
 	f.mu.Unlock()
-	oldest, ok := f.OpError(failed[0])
-	require.True(t, ok)
-	assert.Equal(t, WriteFloorViolation, oldest.Code)
-	assert.Contains(t, oldest.Text, "only the newest 4096 failures keep their texts, release operations sooner")
-	second, _ := f.OpError(failed[1])
+	oldest := f.OpError(failed[0])
+	require.Error(t, oldest)
+	assert.Equal(t, WriteFloorViolation, CodeOf(oldest))
+	assert.Contains(t, oldest.Error(), "only the newest 4096 failures keep their texts, release operations sooner")
+	second := f.OpError(failed[1])
 	assert.Same(t, oldest, second, "a failure without a text costs no text")
-	newest, ok := f.OpError(failed[len(failed)-1])
-	require.True(t, ok)
-	assert.Equal(t, "why", newest.Text)
+	newest := f.OpError(failed[len(failed)-1])
+	require.Error(t, newest)
+	assert.Equal(t, "why", newest.Error())
 	f.ForgetOp(failed[0])
-	_, ok = f.OpError(failed[0])
-	assert.False(t, ok)
+	assert.NoError(t, f.OpError(failed[0]))
 }
 
 // A client that releases what failed leaves nothing behind.
@@ -45,9 +44,7 @@ func TestReleasedFailuresGo(t *testing.T) {
 	kept := f.fail(errorf(WriteFloorViolation, "kept"))
 	f.mu.Unlock()
 	f.ForgetOp(kept + 1)
-	err, ok := f.OpError(kept)
-	require.True(t, ok)
-	assert.Equal(t, "kept", err.Text)
+	assert.EqualError(t, f.OpError(kept), "kept")
 }
 
 // A handle of one stage means nothing to another.
@@ -57,15 +54,15 @@ func TestHandlesBelongToTheirStage(t *testing.T) {
 	a.query("/a")
 	err := a.tryWrite(theirs, "x", 1, scalars(1))
 	require.NotNil(t, err)
-	assert.Equal(t, InvalidHandle, err.Code)
+	assert.Equal(t, InvalidHandle, CodeOf(err))
 }
 
 func TestLongNamesAreCutInTexts(t *testing.T) {
 	f := newFixture(t)
 	err := f.tryWrite(f.query("/a"), strings.Repeat("x", MaxName), 1, scalars(1, 2))
 	require.NotNil(t, err)
-	assert.Less(t, len(err.Text), 1000)
+	assert.Less(t, len(err.Error()), 1000)
 	err = f.tryWrite(f.query("/a"), strings.Repeat("x", MaxName+1), 1, scalars(1))
 	require.NotNil(t, err)
-	assert.Equal(t, "attribute[0]: the name has 4097 bytes, expected at most 4096", err.Text)
+	assert.Equal(t, "attribute[0]: the name has 4097 bytes, expected at most 4096", err.Error())
 }

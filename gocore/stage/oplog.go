@@ -1,5 +1,7 @@
 package stage
 
+import "fmt"
+
 // OpLog numbers a stage's operations. The words live where a client can watch them without asking the stage: the C ABI
 // keeps them in C memory and answers "is operation n finished?" there. Operations run inline, so one is finished as
 // soon as it has a number.
@@ -36,8 +38,8 @@ type failure struct {
 }
 
 // add records a failure.
-func (f *failures) add(op uint64, err *Error) {
-	f.errors[op] = failure{Error: err}
+func (f *failures) add(op uint64, err error) {
+	f.errors[op] = failure{Error: own(err)}
 	f.order = append(f.order, op)
 	if oldest := f.order[f.texts]; len(f.order)-f.texts > maxTexts {
 		if lost, ok := f.errors[oldest]; ok {
@@ -76,7 +78,7 @@ func (f *failures) withoutText(code Code) *Error {
 		if f.textless == nil {
 			f.textless = map[Code]*Error{}
 		}
-		f.textless[code] = errorf(code, "the operation failed; only the newest %d failures keep their texts, release operations sooner", maxTexts)
+		f.textless[code] = &Error{code, fmt.Sprintf("the operation failed; only the newest %d failures keep their texts, release operations sooner", maxTexts)}
 	}
 	return f.textless[code]
 }

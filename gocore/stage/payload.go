@@ -41,7 +41,7 @@ type Payload struct {
 }
 
 // count is the number of leading prims, of so many, that the payload is about. A payload that makes no sense for them is refused.
-func (p *Payload) count(prims int) (int, *Error) {
+func (p *Payload) count(prims int) (int, error) {
 	switch count := int(p.Count); {
 	case len(p.Views) == 0:
 		return 0, errorf(InvalidArgument, "tensor_count is 0; pass at least one tensor")

@@ -23,18 +23,18 @@ type Batch struct {
 // are judged by what the deletes leave, so a prim may lose an attribute and get it back with another schema. They create
 // prims and update them (Upsert). A prim gets one value of an attribute at most. The payloads are no longer needed when the
 // call returns.
-func (s *Stage) Publish(deletions []Deletion, batches []Batch, ordinal uint64) (op uint64, err *Error) {
+func (s *Stage) Publish(deletions []Deletion, batches []Batch, ordinal uint64) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
 	p := publication{Stage: s, ordinal: ordinal}
 	defer p.release()
-	for _, step := range []func() *Error{
-		func() *Error { return p.judge(deletions, batches) },
+	for _, step := range []func() error{
+		func() error { return p.judge(deletions, batches) },
 		p.try,
 		p.copyIn,
-		func() *Error { return s.prepareAll(p.writes) },
+		func() error { return s.prepareAll(p.writes) },
 	} {
 		if err := step(); err != nil {
 			return 0, err
@@ -63,7 +63,7 @@ type deletion struct {
 }
 
 // judge looks the queries up and refuses what can't be done whatever the stage holds.
-func (p *publication) judge(deletions []Deletion, batches []Batch) *Error {
+func (p *publication) judge(deletions []Deletion, batches []Batch) error {
 	for _, d := range deletions {
 		q, err := p.query(d.Query)
 		if err != nil {
@@ -89,7 +89,7 @@ func (p *publication) judge(deletions []Deletion, batches []Batch) *Error {
 
 // checkApart refuses two values of one attribute for one prim: in which order they were meant nobody could tell, and a column
 // could not give the prim its row.
-func (p *publication) checkApart() *Error {
+func (p *publication) checkApart() error {
 	times := map[pathdict.Token]int{}
 	for i := range p.writes {
 		times[p.writes[i].name]++
@@ -112,7 +112,7 @@ func (p *publication) checkApart() *Error {
 }
 
 // try deletes, and finds or makes the columns of the writes as they are then. All of it can be taken back.
-func (p *publication) try() *Error {
+func (p *publication) try() error {
 	for _, d := range p.deletions {
 		if err := p.delete(d); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (p *publication) try() *Error {
 	return nil
 }
 
-func (p *publication) delete(d deletion) *Error {
+func (p *publication) delete(d deletion) error {
 	for _, name := range d.names {
 		if _, _, err := p.target("deleted", name, p.ordinal); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (p *publication) delete(d deletion) *Error {
 }
 
 // assign finds the column of a write. The writes that follow see it as this write makes it: new, or with its role.
-func (p *publication) assign(w *pending) (err *Error) {
+func (p *publication) assign(w *pending) (err error) {
 	w.attribute = p.attributes[w.name]
 	if err := p.checkFloor(w.attribute, w.name, p.ordinal); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (p *publication) create(w *pending) *bound {
 }
 
 // copyIn copies the payloads. Others may go on during a long copy, and must not see what was tried: it is tried again.
-func (p *publication) copyIn() *Error {
+func (p *publication) copyIn() error {
 	total, err := p.makeRoom(p.writes)
 	if err != nil {
 		return err

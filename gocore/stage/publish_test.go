@@ -26,7 +26,7 @@ func (f *fixture) put(name string, p Payload) Write {
 	return Write{Attribute: f.token(name), Payload: p}
 }
 
-func (f *fixture) publish(ordinal uint64, deletions []Deletion, batches ...Batch) *Error {
+func (f *fixture) publish(ordinal uint64, deletions []Deletion, batches ...Batch) error {
 	_, err := f.Publish(deletions, batches, ordinal)
 	return err
 }
@@ -121,7 +121,7 @@ func TestARefusedPublicationChangesNothing(t *testing.T) {
 			before := f.state()
 			err := f.publish(2, deletions, batches...)
 			require.NotNil(t, err)
-			assert.Equal(t, text, err.Text)
+			assert.Equal(t, text, err.Error())
 			assert.Equal(t, before, f.state())
 			require.Nil(t, f.publish(2, deletions, batches[:2]...), "the rest of it goes through")
 		})
@@ -131,16 +131,16 @@ func TestARefusedPublicationChangesNothing(t *testing.T) {
 func TestARefusedDeleteChangesNothing(t *testing.T) {
 	f, deletions, batches := published(t)
 	before := f.state()
-	assert.Equal(t, WriteFloorViolation, f.publish(1, deletions, batches...).Code)
-	assert.Equal(t, WriteFloorViolation, f.publish(1, deletions).Code, "without a write, too")
-	assert.Equal(t, NotSupported, f.publish(2, append(deletions, f.deletion(f.query("/a"), "usd-path")), batches...).Code)
+	assert.Equal(t, WriteFloorViolation, CodeOf(f.publish(1, deletions, batches...)))
+	assert.Equal(t, WriteFloorViolation, CodeOf(f.publish(1, deletions)), "without a write, too")
+	assert.Equal(t, NotSupported, CodeOf(f.publish(2, append(deletions, f.deletion(f.query("/a"), "usd-path")), batches...)))
 	_, err := f.AdvanceFloor(3, Include, []pathdict.Token{f.token("client")})
 	require.Nil(t, err)
 	clients := append(deletions, f.deletion(f.query("/client")))
 	err = f.publish(2, clients, batches...)
 	require.NotNil(t, err, "the prim carries what is sealed")
-	assert.Contains(t, err.Text, `attribute "client": ordinal 2 is sealed`)
-	assert.Equal(t, InvalidHandle, f.publish(2, []Deletion{{Query: 4711}}, batches...).Code)
+	assert.Contains(t, err.Error(), `attribute "client": ordinal 2 is sealed`)
+	assert.Equal(t, InvalidHandle, CodeOf(f.publish(2, []Deletion{{Query: 4711}}, batches...)))
 	assert.Equal(t, before, f.state())
 	require.Nil(t, f.publish(2, nil))
 	assert.Equal(t, before, f.state())
@@ -156,7 +156,7 @@ func TestAReformBelowANewerValueIsRefused(t *testing.T) {
 	reform := Batch{a, []Write{f.put("p", scalars(3))}}
 	err := f.publish(3, []Deletion{f.deletion(a, "p")}, reform)
 	require.NotNil(t, err)
-	assert.Contains(t, err.Text, "float32 does not match the existing float32x3")
+	assert.Contains(t, err.Error(), "float32 does not match the existing float32x3")
 	assert.Equal(t, before, f.state())
 	require.Nil(t, f.publish(5, []Deletion{f.deletion(a, "p")}, reform))
 	f.seal(5)
@@ -217,7 +217,7 @@ func TestAPublicationSurvivesShortage(t *testing.T) {
 	f.write(f.query("/other", "/a"), "split", 2, many(1, 2)...)
 	batches = append(batches, Batch{f.query("/b", "/a", "/other"), []Write{f.put("split", payload(float3Type, many(1, 2, 3)))}})
 	before := f.state()
-	failures := f.everyShortage(func() *Error { return f.publish(2, deletions, batches...) }, func() {
+	failures := f.everyShortage(func() error { return f.publish(2, deletions, batches...) }, func() {
 		require.Equal(t, before, f.state())
 	})
 	assert.Greater(t, failures, 6)
@@ -241,7 +241,7 @@ func TestAPublicationIsJudgedAgainAfterALongCopy(t *testing.T) {
 	between := f.state()
 	err := p.try()
 	require.NotNil(t, err)
-	assert.Contains(t, err.Text, `attribute "fresh": float32 does not match the existing float32x3`)
+	assert.Contains(t, err.Error(), `attribute "fresh": float32 does not match the existing float32x3`)
 	p.release()
 	assert.Equal(t, between, f.state())
 	f.seal(3)
@@ -261,7 +261,7 @@ func TestPublicationsBesideAHostileWriter(t *testing.T) {
 		all, one, old := f.query(paths...), f.query(paths[n/2]), f.query("/old")
 		f.write(old, "p", 1, float3{1})
 		var workers sync.WaitGroup
-		var published, written *Error
+		var published, written error
 		begin := make(chan struct{})
 		workers.Go(func() {
 			<-begin

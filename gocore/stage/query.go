@@ -10,7 +10,7 @@ import (
 
 // QueryPaths returns a query over a list of paths. The prims need not exist: writing through the query creates them. The
 // query keeps the list; the caller's handle may go at once.
-func (s *Stage) QueryPaths(list pathdict.ListHandle) (QueryID, *Error) {
+func (s *Stage) QueryPaths(list pathdict.ListHandle) (QueryID, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -25,7 +25,7 @@ func (s *Stage) QueryPaths(list pathdict.ListHandle) (QueryID, *Error) {
 }
 
 // QueryCount returns the number of prims that a query lists.
-func (s *Stage) QueryCount(id QueryID) (int, *Error) {
+func (s *Stage) QueryCount(id QueryID) (int, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -39,7 +39,7 @@ func (s *Stage) QueryCount(id QueryID) (int, *Error) {
 
 // QueryWhere returns a query over the prims of another whose bit is set, in its order. The mask is for count prims, which
 // must be those of the query. Equal masks make equal lists, so that what was worked out for one is there for the next.
-func (s *Stage) QueryWhere(id QueryID, mask []uint64, count int) (QueryID, *Error) {
+func (s *Stage) QueryWhere(id QueryID, mask []uint64, count int) (QueryID, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func (s *Stage) QueryWhere(id QueryID, mask []uint64, count int) (QueryID, *Erro
 
 // QueryResult returns the attributes that at least one listed prim carries, by name token, and the number of listed
 // prims.
-func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int, err *Error) {
+func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int, err error) {
 	if err := s.lock(); err != nil {
 		return nil, 0, err
 	}
@@ -118,7 +118,7 @@ func (m *members) meet(set prims.Set) bool {
 }
 
 // ReleaseQuery ends a query. Reads, groups and maps made from it go on.
-func (s *Stage) ReleaseQuery(id QueryID) (op uint64, err *Error) {
+func (s *Stage) ReleaseQuery(id QueryID) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -132,7 +132,7 @@ func (s *Stage) ReleaseQuery(id QueryID) (op uint64, err *Error) {
 	return s.succeed(), nil
 }
 
-func (s *Stage) query(id QueryID) (query.Query, *Error) {
+func (s *Stage) query(id QueryID) (query.Query, error) {
 	q, ok := s.queries[id]
 	if !ok {
 		return q, errorf(InvalidHandle, "query handle %d is unknown or was released", id)

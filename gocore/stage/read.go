@@ -8,7 +8,7 @@ import (
 
 // Read takes a snapshot of the sealed state of several attributes at once. Writers are not held up by it and can't
 // change it. It fails when a prim of the query was written at or below r.End but nothing of it is sealed.
-func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint64, *Error) {
+func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, 0, err
 	}
@@ -54,7 +54,7 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 }
 
 // FetchRead returns the next group, or nil after the last. Groups outlive their read.
-func (s *Stage) FetchRead(id ReadID) (*Group, *Error) {
+func (s *Stage) FetchRead(id ReadID) (*Group, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *Stage) ReturnRead(id ReadID, g *Group) {
 }
 
 // ReleaseRead ends a read; groups that were not fetched go with it.
-func (s *Stage) ReleaseRead(id ReadID) (op uint64, err *Error) {
+func (s *Stage) ReleaseRead(id ReadID) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}

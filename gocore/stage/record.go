@@ -11,7 +11,7 @@ import (
 const unlockFrom = 1 << 18
 
 // makeRoom takes the blocks into which payloads are copied, and returns how many bytes they are.
-func (s *Stage) makeRoom(batch []pending) (total int, err *Error) {
+func (s *Stage) makeRoom(batch []pending) (total int, err error) {
 	for i := range batch {
 		w := &batch[i]
 		if w.adoptable() {
@@ -37,7 +37,7 @@ func (s *Stage) fillUnlocked(batch []pending) {
 	fill(batch)
 }
 
-func (s *Stage) prepareAll(batch []pending) *Error {
+func (s *Stage) prepareAll(batch []pending) error {
 	for i := range batch {
 		if err := s.prepare(&batch[i]); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (s *Stage) prepareAll(batch []pending) *Error {
 }
 
 // prepare finds the rows of the prims and takes the memory that giving rows to the others needs. It changes nothing.
-func (s *Stage) prepare(w *pending) *Error {
+func (s *Stage) prepare(w *pending) error {
 	if w.column == nil {
 		w.column = s.newColumn(w.schema)
 		w.fresh = true

@@ -20,14 +20,14 @@ func TestRefusalsThatNoClientMeets(t *testing.T) {
 	mapped := f.mapFloat3(q, "p", 2, Current)
 	defer mapped.unmap()
 
-	write := func(change func(p *Payload)) func() *Error {
-		return func() *Error {
+	write := func(change func(p *Payload)) func() error {
+		return func() error {
 			p := two
 			change(&p)
 			return f.tryWrite(q, "p", 2, p)
 		}
 	}
-	for text, refused := range map[string]func() *Error{
+	for text, refused := range map[string]func() error{
 		`attribute "p": index_map has 1 entries, but count is 2; pass one entry per written prim`: write(func(p *Payload) {
 			p.Count, p.IndexMap = 2, []uint32{0}
 		}),
@@ -38,14 +38,14 @@ func TestRefusalsThatNoClientMeets(t *testing.T) {
 			p.Views = []tensor.View{view(float3Type, make([]float3, 2))}
 			p.Views[0].Device = tensor.Device{Type: tensor.CUDA, ID: 3}
 		}),
-		"map group: not a group of map " + strconv.Itoa(int(mapped.id)) + " that waits to be committed; it may have been unmapped before": func() *Error {
+		"map group: not a group of map " + strconv.Itoa(int(mapped.id)) + " that waits to be committed; it may have been unmapped before": func() error {
 			_, err := f.UnmapGroup(mapped.id, 4711, false)
 			return err
 		},
 	} {
 		err := refused()
 		require.NotNil(t, err, text)
-		assert.Equal(t, text, err.Text)
+		assert.Equal(t, text, err.Error())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // everyShortage makes a call with ever more memory until it succeeds. Each failure before that must say OUT_OF_MEMORY, and
 // after it `unchanged` is asked.
-func (f *fixture) everyShortage(call func() *Error, unchanged func()) (failures int) {
+func (f *fixture) everyShortage(call func() error, unchanged func()) (failures int) {
 	f.Helper()
 	for {
 		lift := memory.Limit(failures)
@@ -22,7 +22,7 @@ func (f *fixture) everyShortage(call func() *Error, unchanged func()) (failures 
 		if err == nil {
 			return failures
 		}
-		require.Equal(f, OutOfMemory, err.Code, err.Text)
+		require.Equal(f, OutOfMemory, CodeOf(err), err.Error())
 		unchanged()
 		failures++
 	}
@@ -67,7 +67,7 @@ func TestBatchesAreWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	}
 	f.write(some, "apart", 9, float3{8}, float3{9}) // so that it is not the newest value, and copied after all
 	before := f.sizes()
-	failures := f.everyShortage(func() *Error {
+	failures := f.everyShortage(func() error {
 		_, err := f.Write(all, batch, 5, Upsert)
 		return err
 	}, func() { require.Equal(t, before, f.sizes()) })
@@ -94,7 +94,7 @@ func TestMapsSurviveShortage(t *testing.T) {
 	f.seal(1)
 	var id MapID
 	before := f.sizes()
-	f.everyShortage(func() (err *Error) {
+	f.everyShortage(func() (err error) {
 		id, _, err = f.Map(all, MapDesc{Attribute: f.token("p"), DType: float3Type}, 2)
 		return err
 	}, func() {
@@ -105,10 +105,10 @@ func TestMapsSurviveShortage(t *testing.T) {
 	require.Nil(t, err)
 	m := mapping{f, id, g}
 	copy(m.values(), []float3{{5}, {6}, {7}, {8}, {9}})
-	f.everyShortage(func() *Error {
+	f.everyShortage(func() error {
 		op, err := f.UnmapGroup(id, g.Key, true)
 		require.Nil(t, err)
-		failure, _ := f.OpError(op)
+		failure := f.OpError(op)
 		return failure
 	}, func() { require.Equal(t, before, f.sizes()) })
 	require.Nil(t, m.unmap())
@@ -128,7 +128,7 @@ func TestSealedValuesSurviveShortage(t *testing.T) {
 	f.seal(2)
 	lift()
 	var read ReadID
-	f.everyShortage(func() (err *Error) {
+	f.everyShortage(func() (err error) {
 		read, _, err = f.Read(some, []pathdict.Token{f.token("p")}, Range{End: 2})
 		return err
 	}, func() { require.Empty(t, f.reads) })
@@ -136,7 +136,7 @@ func TestSealedValuesSurviveShortage(t *testing.T) {
 	require.Nil(t, err)
 	assert.Equal(t, []float3{{5}, {6}}, f.read(some, "p", 2))
 	assert.Equal(t, []float3{{1}, {2}, {3}, {4}}, rows[float3](held))
-	f.everyShortage(func() *Error {
+	f.everyShortage(func() error {
 		_, err := f.DeleteAttributes(some, []pathdict.Token{f.token("p")}, 3)
 		return err
 	}, func() {})

@@ -26,7 +26,7 @@ type part struct {
 
 // parts calls a function for each column of an attribute. What the floor has passed but could not be folded for want of
 // memory is folded first.
-func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func(*part) error) *Error {
+func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func(*part) error) error {
 	a := s.attributes[name]
 	if a == nil || q.Prims.Len() == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func
 }
 
 // snapshot adds the groups of one attribute.
-func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) *Error {
+func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) error {
 	return s.parts(q, name, r.End, func(p *part) error {
 		plan, err := p.binding.Plan(p.column.Column)
 		if err != nil {

@@ -21,12 +21,12 @@ type Cursor struct {
 // ReadSince takes a snapshot of what changed since, of several attributes, each up to where it is sealed now: floors and changes are
 // looked at in one step, so that no advance comes between. Groups are those of a range read, or of a latest read after a resync.
 // Query 0 stands for all prims, those that are gone among them; it costs what changed. When nothing did, the read has no groups.
-func (s *Stage) ReadSince(id QueryID, cursors []Cursor) (ReadID, uint64, *Error) {
+func (s *Stage) ReadSince(id QueryID, cursors []Cursor) (ReadID, uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, 0, err
 	}
 	defer s.mu.Unlock()
-	q, err := query.Query{}, (*Error)(nil)
+	q, err := query.Query{}, error(nil)
 	if id != 0 {
 		if q, err = s.query(id); err != nil {
 			return 0, 0, err
@@ -51,7 +51,7 @@ func (s *Stage) ReadSince(id QueryID, cursors []Cursor) (ReadID, uint64, *Error)
 	return rid, s.succeed(), nil
 }
 
-func (s *Stage) checkCursors(cursors []Cursor) *Error {
+func (s *Stage) checkCursors(cursors []Cursor) error {
 	for k, c := range cursors {
 		if err := s.checkNames("attributes", []pathdict.Token{c.Attribute}); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (s *Stage) checkCursors(cursors []Cursor) *Error {
 }
 
 // follow adds the groups of one attribute and moves its cursor.
-func (s *Stage) follow(to *read, q query.Query, everywhere bool, c *Cursor) *Error {
+func (s *Stage) follow(to *read, q query.Query, everywhere bool, c *Cursor) error {
 	name := s.stored(c.Attribute)
 	a := s.attributes[name]
 	c.Until = s.floorOf(a)
@@ -84,7 +84,7 @@ func (s *Stage) follow(to *read, q query.Query, everywhere bool, c *Cursor) *Err
 		return nil
 	}
 	if everywhere {
-		var err *Error
+		var err error
 		if q, err = s.touched(a, r); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *Stage) forgot(a *attribute, since uint64) bool {
 }
 
 // touched is a query of the prims that changed in a range, or, of a latest read, of those that have a value.
-func (s *Stage) touched(a *attribute, r Range) (query.Query, *Error) {
+func (s *Stage) touched(a *attribute, r Range) (query.Query, error) {
 	var paths []uint32
 	for _, c := range a.columns {
 		if err := c.Seal(s.floorOf(a)); err != nil {

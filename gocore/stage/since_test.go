@@ -212,7 +212,7 @@ func TestBadCursors(t *testing.T) {
 	} {
 		_, _, failure := f.ReadSince(c.query, c.cursors)
 		require.NotNil(t, failure)
-		require.Equal(t, c.code, failure.Code)
-		require.Contains(t, failure.Text, c.text)
+		require.Equal(t, c.code, CodeOf(failure))
+		require.Contains(t, failure.Error(), c.text)
 	}
 }

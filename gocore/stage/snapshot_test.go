@@ -123,8 +123,8 @@ func TestPrimsInsertedAboveTheFloor(t *testing.T) {
 
 	_, _, failure := f.Read(wider, []pathdict.Token{f.token("p")}, Range{End: 2})
 	require.NotNil(t, failure, "at 2 the new prim is written but not sealed")
-	assert.Equal(t, WriteFloorViolation, failure.Code)
-	assert.Contains(t, failure.Text, "/n")
+	assert.Equal(t, WriteFloorViolation, CodeOf(failure))
+	assert.Contains(t, failure.Error(), "/n")
 
 	f.seal(2)
 	sealed := f.group(wider, "p", 2)

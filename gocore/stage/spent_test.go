@@ -40,7 +40,7 @@ func TestSpentColumnsGo(t *testing.T) {
 
 	_, err = f.AdvanceFloor(ordinal+9, Exclude, []pathdict.Token{f.token("stays")})
 	require.Nil(t, err)
-	assert.Equal(t, WriteFloorViolation, f.tryWrite(q, "goes0", ordinal+5, scalars(1, 2)).Code, "EXCLUDE raises what is known")
+	assert.Equal(t, WriteFloorViolation, CodeOf(f.tryWrite(q, "goes0", ordinal+5, scalars(1, 2))), "EXCLUDE raises what is known")
 	require.Nil(t, f.tryWrite(q, "goes0", ordinal+10, scalars(1, 2)), "with any schema")
 	f.seal(ordinal + 10)
 	assert.Equal(t, []float32{1, 2}, f.floats(q, "goes0", ordinal+10))

@@ -95,7 +95,7 @@ func (s *Stage) Close() {
 }
 
 // lock takes the stage's mutex; it fails, unlocked, on a closed stage.
-func (s *Stage) lock() *Error {
+func (s *Stage) lock() error {
 	s.mu.Lock()
 	err := s.checkOpen()
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Stage) lock() *Error {
 	return err
 }
 
-func (s *Stage) checkOpen() *Error {
+func (s *Stage) checkOpen() error {
 	if s.closed {
 		return errorf(InvalidHandle, "stage %q was destroyed", s.name)
 	}

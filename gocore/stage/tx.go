@@ -10,7 +10,7 @@ import (
 
 // Submit runs an operation of a package above this one. do works on the stage itself, through tx, for the length of the call
 // and under the stage's mutex. The operation is accepted whatever do returns: an error of do is reported by the operation's wait.
-func (s *Stage) Submit(do func(tx Tx) *Error) (op uint64, err *Error) {
+func (s *Stage) Submit(do func(tx Tx) error) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -23,7 +23,7 @@ func (s *Stage) Submit(do func(tx Tx) *Error) (op uint64, err *Error) {
 
 // View runs a call of a package above this one that is no operation, or decides itself whether it is one (Tx.Succeed). It is
 // Submit otherwise, but an error of do is the call's own.
-func (s *Stage) View(do func(tx Tx) *Error) *Error {
+func (s *Stage) View(do func(tx Tx) error) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (tx Tx) Occupied(path uint32) (prim uint32, found bool) {
 // Attributes calls visit, with what Columns returns, for every attribute that any of the prims holds as of any ordinal, in the
 // order of the name tokens, until a visit fails. Attributes with deletes that are not sealed are among them, whichever prims
 // were deleted.
-func (tx Tx) Attributes(prims []uint32, visit func(name pathdict.Token, columns []*column.Column, floor uint64) *Error) *Error {
+func (tx Tx) Attributes(prims []uint32, visit func(name pathdict.Token, columns []*column.Column, floor uint64) error) error {
 	for _, a := range tx.s.heldBy(prims) {
 		columns, floor, err := tx.Columns(a.name)
 		if err != nil {
@@ -101,7 +101,7 @@ func (tx Tx) Path(path uint32) string { return tx.s.path(tx.s.dict.PathAt(path))
 
 // Columns returns the columns of an attribute, one for each schema in use, with everything sealed that its floor has passed,
 // and that floor. The columns are the stage's.
-func (tx Tx) Columns(name pathdict.Token) (columns []*column.Column, floor uint64, err *Error) {
+func (tx Tx) Columns(name pathdict.Token) (columns []*column.Column, floor uint64, err error) {
 	name = tx.s.stored(name)
 	a := tx.s.attributes[name]
 	if a == nil {
@@ -146,7 +146,7 @@ func (c *Creation) Release() {
 // Create is Rewrite for prims that need not have rows, in attributes that need not exist. Prims without a row get rows that
 // follow each other, in the order of the list. All of the batch is made or nothing. Create adopts the blocks even where it
 // fails.
-func (tx Tx) Create(ordinal uint64, batch ...Creation) *Error {
+func (tx Tx) Create(ordinal uint64, batch ...Creation) error {
 	writes := make([]pending, len(batch))
 	for i, c := range batch {
 		name := tx.s.stored(c.Attribute)
@@ -169,7 +169,7 @@ func (tx Tx) Create(ordinal uint64, batch ...Creation) *Error {
 }
 
 // prepare finds the columns of a batch and takes what their new rows need. It changes nothing.
-func (tx Tx) prepare(writes []pending, ordinal uint64) (err *Error) {
+func (tx Tx) prepare(writes []pending, ordinal uint64) (err error) {
 	for i := range writes {
 		w := &writes[i]
 		if err := tx.s.checkFixed(w.attribute, w.name, w.schema); err != nil {

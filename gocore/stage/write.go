@@ -6,7 +6,7 @@ import (
 
 // Write copies payloads into columns at an ordinal above their floors, for the prims of a query. The batch is judged as a
 // whole before anything changes, and applied as a whole. The payloads are no longer needed when the call returns.
-func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op uint64, err *Error) {
+func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op uint64, err error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -52,7 +52,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 }
 
 // apply copies every payload, then makes all of them records. When it fails nothing has been written.
-func (s *Stage) apply(batch []pending, ordinal uint64, mode Mode) *Error {
+func (s *Stage) apply(batch []pending, ordinal uint64, mode Mode) error {
 	if err := s.copyIn(batch, ordinal, mode); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *Stage) apply(batch []pending, ordinal uint64, mode Mode) *Error {
 
 // copyIn makes the one copy of a write, into blocks that belong to nobody yet. A long one lets other operations of the
 // stage go on meanwhile; what was judged before is then judged again.
-func (s *Stage) copyIn(batch []pending, ordinal uint64, mode Mode) *Error {
+func (s *Stage) copyIn(batch []pending, ordinal uint64, mode Mode) error {
 	total, err := s.makeRoom(batch)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Stage) copyIn(batch []pending, ordinal uint64, mode Mode) *Error {
 }
 
 // judgeAgain refuses what has become impossible while the mutex was free.
-func (s *Stage) judgeAgain(batch []pending, ordinal uint64, mode Mode) (err *Error) {
+func (s *Stage) judgeAgain(batch []pending, ordinal uint64, mode Mode) (err error) {
 	if err := s.checkOpen(); err != nil {
 		return err
 	}

@@ -239,11 +239,11 @@ func numbers[T uint32 | uint64](word string) (list []T, err error) {
 
 // ended is the answer of an operation that was accepted: nothing, or how it failed.
 func (p *player) ended(op uint64) []string {
-	failure, failed := p.stage.OpError(op)
-	if !failed {
+	failure := p.stage.OpError(op)
+	if failure == nil {
 		return nil
 	}
-	p.stage.ForgetOp(op)
+	_ = p.stage.ForgetOp(op)
 	return refusal("failed", failure)
 }
 
