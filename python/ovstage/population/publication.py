@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ovstage.dictionary import PathDictionary, PathList
 from ovstage.errors import OvstageError
 from ovstage.population.ragged import Flags, Indices
+from ovstage.population.reserved import WORLD
 from ovstage.population.snapshot import Held, Key, Prims, Snapshot
 from ovstage.values import WriteDesc
 
@@ -70,12 +71,13 @@ def difference(old: Snapshot, new: Snapshot, *, rewrite: bool = False) -> Change
         before = np.arange(len(new_paths))
     else:
         before = np.fromiter((old.prims.rows.get(path, -1) for path in new_paths), np.int64, len(new_paths))
+    read = new.read if old.prims is new.prims else None
     writes = {}
     for key, held in new.columns.items():
         earlier = old.columns.get(key)
         if earlier is None or rewrite:
             writes[key] = held
-        elif len(changed := _changed(earlier, held, before, len(old_paths))):
+        elif len(changed := _changed(earlier, held, before, len(old_paths), None if key.name == WORLD else read)):
             writes[key] = held.take(changed)
     return Changes(
         writes=writes,
@@ -84,15 +86,15 @@ def difference(old: Snapshot, new: Snapshot, *, rewrite: bool = False) -> Change
     )
 
 
-def _changed(old: Held, new: Held, before: Indices, old_count: int) -> Indices:
-    """The indices of new values that are not the old ones of the same prims."""
+def _changed(old: Held, new: Held, before: Indices, old_count: int, read: Flags | None) -> Indices:
+    """The indices of new values that are not the old ones of the same prims. ``read`` has the prims that may have some."""
     if new is old:  # an update of some prims keeps the columns that they do not have
         return np.empty(0, np.int64)
     at = np.full(old_count + 1, -1, np.int64)
     at[old.rows] = np.arange(len(old.rows))
     earlier = at[before[new.rows]]  # -1, the prim is new, leads to the last entry, which no prim has
-    changed = np.ones(len(new.rows), bool)
-    known = np.flatnonzero(earlier >= 0)
+    changed = np.ones(len(new.rows), bool) if read is None else read[new.rows]
+    known = np.flatnonzero(changed & (earlier >= 0))
     changed[known] = new.values.take(known).differ(old.values.take(earlier[known]))
     return np.flatnonzero(changed)
 

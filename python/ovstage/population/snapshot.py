@@ -76,6 +76,8 @@ class Snapshot:
 
     prims: Prims = field(default_factory=Prims)
     columns: dict[Key, Held] = field(default_factory=dict)
+    read: Flags | None = None
+    """Of an update the rows that were read for it; what follows from them may have changed elsewhere."""
 
     @classmethod
     def of(cls, stage: Stage, scene: Scene) -> Snapshot:
@@ -99,7 +101,7 @@ class Snapshot:
             matrices, flags = local.values.numbers.reshape(-1, 4, 4), resets.values.numbers[:, 0]
             world = world_matrices(self.prims.levels, self.prims.parents, local.rows, matrices, flags)
             columns[_WORLD] = Held(local.rows, Values(world.reshape(-1, 16)))
-        return Snapshot(self.prims, columns)
+        return Snapshot(self.prims, columns, self.read)
 
     def updated(self, part: Snapshot) -> Snapshot:
         """The same with what ``part`` says of its prims, all of which are here.
@@ -118,7 +120,7 @@ class Snapshot:
             if len(held.rows):
                 columns[key] = held
         moved = any(columns.get(key) is not self.columns.get(key) for key in (_LOCAL, _RESET))
-        merged = Snapshot(self.prims, columns)
+        merged = Snapshot(self.prims, columns, stale)
         return merged.with_worlds() if moved else merged
 
 
