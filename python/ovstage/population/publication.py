@@ -87,7 +87,7 @@ def difference(old: Snapshot, new: Snapshot, *, rewrite: bool = False) -> Change
 
 
 def _changed(old: Held, new: Held, before: Indices, old_count: int, read: Flags | None) -> Indices:
-    """The indices of new values that are not the old ones of the same prims. ``read`` has the prims that may have some."""
+    """The indices of new values that are not the old ones of the same prims. ``read``: the prims that may have some."""
     if new is old:  # an update of some prims keeps the columns that they do not have
         return np.empty(0, np.int64)
     at = np.full(old_count + 1, -1, np.int64)
