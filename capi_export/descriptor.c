@@ -1,10 +1,10 @@
 /*
  * descriptor.c - what the pointers of a group lead to.
  *
- * Groups have the canonical layout of the interface: tensors of one axis, whole values in the lanes, no strides and no
- * byte offset. A fixed-size column is one tensor, whose axis counts the rows; an array column has one for each prim,
- * whose axis counts the elements. Clients check for it. Strides and trailing axes appear where consumers need them, in
- * exports.
+ * A fixed-size column is one tensor, whose first axis counts the rows; an array column has one for each prim, whose
+ * first axis counts the elements. How one value is laid out behind that axis is up to the interface level of the stage
+ * (interface.c). There are no strides and no byte offset, which clients check for: strides appear where consumers need
+ * them, in exports.
  */
 #include <stdlib.h>
 
@@ -24,8 +24,10 @@ const uint8_t ov_no_bytes[256] __attribute__((aligned(256))) = {0};
 
 static descriptor* of(const DLTensor* tensors) { return (descriptor*)((char*)tensors - offsetof(descriptor, tensors)); }
 
-static descriptor* make(uint32_t count, int64_t references, ov_block* data, ov_block* prim_map, ov_block* data_map) {
-  descriptor* d = malloc(sizeof *d + count * (sizeof(DLTensor) + sizeof(int64_t)));
+static descriptor* make(uint32_t count, const ov_form* form, int64_t references, ov_block* data, ov_block* prim_map,
+                        ov_block* data_map) {
+  size_t axes = 1 + (size_t)form->ndim;
+  descriptor* d = malloc(sizeof *d + count * (sizeof(DLTensor) + axes * sizeof(int64_t)));
   if (d != NULL) *d = (descriptor){.references = references, .data = data, .prim_map = prim_map, .data_map = data_map};
   return d;
 }
@@ -34,27 +36,33 @@ static void* address(const ov_block* block, uint64_t offset) {
   return block != NULL ? (uint8_t*)block->data + offset : (void*)ov_no_bytes;
 }
 
-static void describe(DLTensor* tensor, void* data, DLDataType dtype, int64_t* shape, int64_t extent) {
-  *shape = extent;
-  *tensor = (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = 1, .dtype = dtype, .shape = shape};
+/* Returns the end of the tensor's shape. */
+static int64_t* describe(DLTensor* tensor, void* data, const ov_form* form, int64_t* shape, int64_t extent) {
+  *tensor =
+      (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = 1 + form->ndim, .dtype = form->dtype, .shape = shape};
+  *shape++ = extent;
+  for (int32_t axis = 0; axis < form->ndim; axis++) *shape++ = form->extents[axis];
+  return shape;
 }
 
-DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
+DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, ov_values values, ov_block* prim_map,
                            ov_block* data_map, int64_t references) {
-  descriptor* d = make(1, references, data, prim_map, data_map);
+  ov_form form = ov_form_of(&values);
+  descriptor* d = make(1, &form, references, data, prim_map, data_map);
   if (d == NULL) return NULL;
-  describe(d->tensors, address(data, offset), dtype, (int64_t*)(d->tensors + 1), rows);
+  describe(d->tensors, address(data, offset), &form, (int64_t*)(d->tensors + 1), rows);
   return d->tensors;
 }
 
-DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLDataType dtype, uint64_t element,
+DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, ov_values values, uint64_t element,
                             ov_block* prim_map, int64_t references) {
-  descriptor* d = make(count, references, data, prim_map, NULL);
+  ov_form form = ov_form_of(&values);
+  descriptor* d = make(count, &form, references, data, prim_map, NULL);
   if (d == NULL) return NULL;
   const ov_span* span = spans->data;
-  int64_t* shapes = (int64_t*)(d->tensors + count);
+  int64_t* shape = (int64_t*)(d->tensors + count);
   for (uint32_t k = 0; k < count; k++)
-    describe(&d->tensors[k], address(data, span[k].offset), dtype, &shapes[k], (int64_t)(span[k].length / element));
+    shape = describe(&d->tensors[k], address(data, span[k].offset), &form, shape, (int64_t)(span[k].length / element));
   ov_block_release(spans);
   return d->tensors;
 }

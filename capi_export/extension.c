@@ -561,6 +561,28 @@ static ovstage_api_status_t list_of_known(ovstage_instance_t* instance, const ov
   return ov_leave(instance->context, symbol, status);
 }
 
+/* ---- Interface levels -------------------------------------------------------------------------------------------- */
+
+static ovstage_api_status_t set_stage_options(ovstage_instance_t* instance, const ovstage_go_stage_options_t* options) {
+  const char* symbol = "set_stage_options";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  ovstage_go_stage_options_t own = {0};
+  if (options != NULL) ov_take(&own, options, sizeof own);
+  if (options == NULL)
+    status = ov_null("options");
+  else if (own.struct_size < sizeof own)
+    status = ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "options.struct_size is %u, expected at least %zu",
+                     own.struct_size, sizeof own);
+  else
+    status = ov_interface_set(instance->context, own.interface_level);
+  return ov_leave(instance->context, symbol, status);
+}
+
+static ovstage_go_interface_t stage_interface(ovstage_instance_t* instance) {
+  return instance != NULL ? ov_interface(instance->context) : OVSTAGE_GO_INTERFACE_DEFAULT;
+}
+
 const ovstage_go_v1_t ov_extension = {
     .struct_size = sizeof(ovstage_go_v1_t),
     .version = 1,
@@ -609,4 +631,6 @@ const ovstage_go_v1_t ov_extension = {
     .wait_floor = wait_floor,
     .floor_moves = floor_moves,
     .read_since = read_since,
+    .set_stage_options = set_stage_options,
+    .stage_interface = stage_interface,
 };

@@ -218,11 +218,14 @@ ovstage_api_status_t ovstage_create_instance(const ovstage_instance_desc_t* desc
   if (desc == NULL) return ov_null("desc");
   if (out_instance == NULL) return ov_null("out_instance");
   if ((status = check_single()) != OVSTAGE_OK) return status;
+  uint32_t level;
+  if ((status = ov_interface_of_process(&level)) != OVSTAGE_OK) return status;
   ovstage_context_t* context = new_context(desc->name != NULL ? desc->name : "");
   if (context == NULL)
     return ov_fail(OVSTAGE_ERROR_OUT_OF_MEMORY, "ovstage_create_instance: out of memory for a stage");
   pthread_mutex_lock(&lock);
   context->hierarchy_model = (uint32_t)hierarchy_model;
+  context->level = level;
   status = ovgoCreateInstance(context);
   if (status == OVSTAGE_OK && instances++ == 0) ov_gate_open(&ov_dictionary_gate);
   pthread_mutex_unlock(&lock);

@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"ovstage.dev/ovstage/gocore/column"
@@ -138,13 +139,17 @@ func (i *instance) hold(g *stage.Group, keep **C.DLTensor) (heldGroup, error) {
 	if keep != nil {
 		references = 2
 	}
-	dtype := C.DLDataType{code: C.uint8_t(g.DType.Code), bits: C.uint8_t(g.DType.Bits), lanes: C.uint16_t(g.DType.Lanes)}
+	values := C.ov_values{
+		dtype:    C.DLDataType{code: C.uint8_t(g.DType.Code), bits: C.uint8_t(g.DType.Bits), lanes: C.uint16_t(g.DType.Lanes)},
+		semantic: C.ovstage_attribute_semantic_t(g.Semantic),
+		level:    C.uint32_t(atomic.LoadUint32((*uint32)(unsafe.Pointer(&i.context.level)))),
+	}
 	var tensors *C.DLTensor
 	if g.Spans.Valid() {
-		tensors = C.ov_tensors_ragged(block(g.Data), block(g.Spans), C.uint32_t(g.Count), dtype, C.uint64_t(g.DType.Size()),
+		tensors = C.ov_tensors_ragged(block(g.Data), block(g.Spans), C.uint32_t(g.Count), values, C.uint64_t(g.DType.Size()),
 			block(g.PrimMap), references)
 	} else {
-		tensors = C.ov_tensors_fixed(block(g.Data), C.uint64_t(g.DataOffset), C.int64_t(g.Rows), dtype, block(g.PrimMap),
+		tensors = C.ov_tensors_fixed(block(g.Data), C.uint64_t(g.DataOffset), C.int64_t(g.Rows), values, block(g.PrimMap),
 			block(g.DataMap), references)
 	}
 	if tensors == nil {

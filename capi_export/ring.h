@@ -112,6 +112,7 @@ struct ovstage_context_t {
   uint32_t guarding;        /* guard_reads is on for this stage */
   uint32_t hierarchy_model; /* what RUNTIME_DEFAULT meant when the instance was made */
   uint64_t floor_moves;     /* how often a floor may have moved */
+  uint32_t level;           /* the interface level, an ovstage_go_interface_t */
   int64_t live_exports;     /* DLPack exports made through this instance and not yet deleted */
   ov_op_log ops;
   ov_unasked unasked;
@@ -259,6 +260,29 @@ ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, siz
 ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t count,
                                        const ovx_string_or_token_t* type_names);
 
+/* ---- interface.c: interface levels, and the layout in which they differ ------------------------------------------ */
+
+/* The level of stages for which none is said. INVALID_ARGUMENT: the environment names an unknown one. */
+ovstage_api_status_t ov_interface_of_process(uint32_t* out);
+ovstage_go_interface_t ov_interface(const ovstage_context_t* context);
+ovstage_api_status_t ov_interface_set(ovstage_context_t* context, ovstage_go_interface_t level);
+
+/* What the values of a group are, and for which level they are described. */
+typedef struct ov_values {
+  DLDataType dtype; /* as stored: with all lanes */
+  ovstage_attribute_semantic_t semantic;
+  uint32_t level; /* an ovstage_go_interface_t */
+} ov_values;
+
+/* How one of them is described: its axes, behind the axis of rows, and the type of an element. */
+typedef struct ov_form {
+  DLDataType dtype;
+  int32_t ndim;
+  int64_t extents[2];
+} ov_form;
+
+ov_form ov_form_of(const ov_values* values);
+
 /* ---- descriptor.c: the tensors of groups ------------------------------------------------------------------------- */
 
 /* The tensors of one group, as C sees them, with the buffers that the group's pointers lead into. They are known by the
@@ -268,7 +292,7 @@ ovstage_api_status_t ov_input_payloads(ov_inputs* in, ov_batch* batches, size_t 
  * They start with as many references as are asked for: the registry's, and that of a client who fetches and retains at
  * once. Making them takes over one reference of each block that is not NULL. NULL: out of memory, and nothing was
  * taken. */
-DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, DLDataType dtype, ov_block* prim_map,
+DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, ov_values values, ov_block* prim_map,
                            ov_block* data_map, int64_t references);
 
 /* The name of the type of the values, said before a client has the tensors. */
@@ -281,7 +305,7 @@ typedef struct ov_span {
 } ov_span;
 
 /* One tensor for each of `count` spans into data, of elements of `element` bytes. The spans are not needed any more. */
-DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, DLDataType dtype, uint64_t element,
+DLTensor* ov_tensors_ragged(ov_block* data, ov_block* spans, uint32_t count, ov_values values, uint64_t element,
                             ov_block* prim_map, int64_t references);
 
 void ov_tensors_retain(const DLTensor* tensors);

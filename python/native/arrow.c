@@ -111,7 +111,7 @@ static bool look(const Group* group, values* out) {
   DLDataType type = out->tensors[0].dtype;
   out->format = format_of(type);
   out->size = type.bits / 8;
-  out->lanes = type.lanes;
+  out->lanes = row_width(out->tensors);
   out->bits = type.code == kDLBool;
   if (!out->format) {
     char name[32];

@@ -57,11 +57,16 @@ PyType_Spec hold_spec = {
 
 /* ---- Buffer ------------------------------------------------------------------------------------------------------ */
 
+enum { ROW_AXES = 3 }; /* the rows, and the two axes of a matrix */
+
 typedef struct {
   PyObject_HEAD void* data;
-  Py_ssize_t count, itemsize; /* count is the one extent, and the protocol wants a pointer to it */
+  Py_ssize_t count, itemsize;
+  int ndim;
+  Py_ssize_t shape[ROW_AXES], strides[ROW_AXES]; /* the protocol wants pointers to them */
   const char* format;
   DLDataType dtype; /* of the tensor it shows */
+  Py_ssize_t width; /* elements of one row */
   bool readonly;
   keep held;
 } Buffer;
@@ -160,12 +165,27 @@ static Buffer* buffer_new(void* data, Py_ssize_t count, Py_ssize_t itemsize, con
     return NULL;
   }
   self->data = data;
-  self->count = count;
-  self->itemsize = itemsize;
+  self->count = self->shape[0] = count;
+  self->itemsize = self->strides[0] = itemsize;
+  self->ndim = 1;
+  self->width = 1;
   self->format = format;
   self->readonly = readonly;
   self->held = held;
   return self;
+}
+
+/* The axes of the tensor, its lanes in the last one: a single axis of all elements where one row is one lane type. */
+static void take_shape(Buffer* self, const DLTensor* t) {
+  self->width = (Py_ssize_t)row_width(t);
+  if (t->ndim < 2 || t->ndim > ROW_AXES) return;
+  self->ndim = t->ndim;
+  Py_ssize_t step = self->itemsize;
+  for (int axis = t->ndim - 1; axis >= 0; axis--) {
+    self->shape[axis] = (Py_ssize_t)t->shape[axis] * (axis == t->ndim - 1 ? t->dtype.lanes : 1);
+    self->strides[axis] = step;
+    step *= self->shape[axis];
+  }
 }
 
 PyObject* buffer_of_tensor(const DLTensor* t, bool readonly, keep held) {
@@ -188,7 +208,9 @@ PyObject* buffer_of_tensor(const DLTensor* t, bool readonly, keep held) {
     return NULL;
   }
   Buffer* made = buffer_new(data ? data : nothing, count, t->dtype.bits / 8, format, readonly, held);
-  if (made) made->dtype = t->dtype;
+  if (!made) return NULL;
+  made->dtype = t->dtype;
+  take_shape(made, t);
   return (PyObject*)made;
 }
 
@@ -216,10 +238,10 @@ static int buffer_get(PyObject* object, Py_buffer* view, int flags) {
   view->len = self->count * self->itemsize;
   view->itemsize = self->itemsize;
   view->readonly = self->readonly;
-  view->ndim = 1;
+  view->ndim = flags & PyBUF_ND ? self->ndim : 1;
   view->format = flags & PyBUF_FORMAT ? (char*)(uintptr_t)self->format : NULL;
-  view->shape = flags & PyBUF_ND ? &self->count : NULL;
-  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? &self->itemsize : NULL;
+  view->shape = flags & PyBUF_ND ? self->shape : NULL;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? self->strides : NULL;
   view->suboffsets = NULL;
   view->internal = NULL;
   return 0;
@@ -253,7 +275,7 @@ static PyObject* buffer_extension(PyObject* self, void* unused) {
 
 static PyObject* buffer_lanes(PyObject* self, void* unused) {
   (void)unused;
-  return PyLong_FromLong(((Buffer*)self)->dtype.lanes);
+  return PyLong_FromSsize_t(((Buffer*)self)->width);
 }
 
 static PyGetSetDef buffer_getset[] = {

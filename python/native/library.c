@@ -122,14 +122,37 @@ static bool look(PyObject* path, ovstage_go_note_t* out) {
   return !fault || failed_to_load(path, fault);
 }
 
+/* ---- Interface levels -------------------------------------------------------------------------------------------- */
+
+ovstage_go_interface_t library_interface(void) {
+  static bool asked; /* once, by the first question or the first stage: a level does not change under a process */
+  static ovstage_go_interface_t found;
+  static char said[32];
+  if (!asked) {
+    const char* name = getenv(OVSTAGE_GO_INTERFACE_VARIABLE);
+    found = ovstage_go_interface_named(name);
+    if (found == OVSTAGE_GO_INTERFACE_DEFAULT) PyOS_snprintf(said, sizeof said, "%s", name);
+    asked = true;
+  }
+  if (found == OVSTAGE_GO_INTERFACE_DEFAULT)
+    PyErr_Format(PyExc_ValueError,
+                 OVSTAGE_GO_INTERFACE_VARIABLE
+                 " is '%s', which is no interface level: set it to 0.2 or 0.3, or unset it for 0.2",
+                 said);
+  return found;
+}
+
 bool library_level(uint32_t level[3]) {
   ovstage_go_note_t seen = opened;
+  ovstage_go_interface_t interface = library_interface();
+  if (!interface) return false;
   if (!is_open) {
     PyObject* path = library_path();
     bool good = path && look(path, &seen);
     Py_XDECREF(path);
     if (!good) return false;
   }
+  if (interface == OVSTAGE_GO_INTERFACE_0_3) seen = (ovstage_go_note_t){.minor = 3};
   memcpy(level, (uint32_t[]){seen.major, seen.minor, seen.patch}, 3 * sizeof *level);
   return true;
 }

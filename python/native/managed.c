@@ -339,12 +339,17 @@ PyObject* axes_of(PyObject* shape) {
 }
 
 static bool refuse_axes(const DLTensor* t, PyObject* axes, int64_t rows) {
+  int64_t width = t->dtype.lanes;
+  if (rows >= 0 && t->ndim > 0) {
+    rows = t->shape[0];
+    width = row_width(t);
+  }
   PyErr_Clear();
   PyErr_Format(
       PyExc_ValueError,
       "shape must be a sequence of extents with as many elements as the tensor, at most one of them -1, got %R for "
-      "%lld rows of %d elements",
-      axes, (long long)rows, (int)t->dtype.lanes);
+      "%lld rows of %lld elements",
+      axes, (long long)rows, (long long)width);
   return false;
 }
 

@@ -161,6 +161,10 @@ bool library_open(void);
 bool library_level(uint32_t level[3]); /* the interface level, which the file tells without being opened */
 bool library_is_open(void);
 
+/* The interface level of stages for which none is said; 0 with a ValueError where the environment names an unknown one.
+ */
+ovstage_go_interface_t library_interface(void);
+
 /* ---- error.c ----------------------------------------------------------------------------------------------------- */
 
 /* At import, since failures are raised until the interpreter is gone, when nothing can be imported any more. */
@@ -423,6 +427,14 @@ void name_type(char* out, size_t size, DLDataType type);
 int64_t export_bytes(const DLTensor* t);
 
 PyObject* shape_of(const DLTensor* t); /* a tuple, without lanes */
+
+/* Base elements of one row, of a tensor whose axes were judged: lanes at interface level 0.2, axes behind the first at
+ * 0.3. */
+static inline int64_t row_width(const DLTensor* t) {
+  int64_t width = t->dtype.lanes;
+  for (int32_t axis = 1; axis < t->ndim; axis++) width *= t->shape[axis];
+  return width;
+}
 
 /* Exports of a tensor as consumers want it: lanes as one trailing axis, real strides, no byte offset. They keep `owner`
  * and `context`, and call `callback`, which may be NULL, with the latter. NULL: an exception. */

@@ -46,9 +46,12 @@ static void copy_run(const run* self, const int64_t* lengths, char* to) {
 
 static PyObject* view_of_run(const run* self, const void* start, int64_t total, keep held) {
   DLTensor whole = self->tensors[0];
+  total *= row_width(&whole);
   whole.data = (void*)(uintptr_t)start;
   whole.byte_offset = 0;
+  whole.ndim = 1;
   whole.shape = &total;
+  whole.dtype.lanes = 1;
   return buffer_of_tensor(&whole, true, held);
 }
 
@@ -108,8 +111,8 @@ static PyObject* group_pack(PyObject* object, PyObject* rows) {
     PyErr_SetString(PyExc_ValueError, "the group has no tensors");
   } else if (group_open(self, "pack") && group_hold_payload(self, "pack", &held)) {
     size_t count = rows == Py_None ? data->tensor_count : chosen.count;
-    DLDataType type = data->tensors->dtype;
-    run wanted = {data->tensors, chosen.data, count, (size_t)type.bits * type.lanes / 8};
+    size_t element = (size_t)(data->tensors->dtype.bits * row_width(data->tensors) / 8);
+    run wanted = {data->tensors, chosen.data, count, element};
     answer = pack(&wanted, data->tensor_count, held);
   }
   words_close(&chosen);

@@ -24,16 +24,29 @@ static bool find_extension(ovstage_instance_t* instance) {
   return false;
 }
 
+/* The level that was asked for, or that of the process. 0 with an exception. */
+static ovstage_go_interface_t interface_named(PyObject* given) {
+  ovstage_go_interface_t level = library_interface();
+  if (!level || given == Py_None) return level;
+  bool text = PyUnicode_Check(given);
+  if (text && PyUnicode_CompareWithASCIIString(given, "0.2") == 0) return OVSTAGE_GO_INTERFACE_0_2;
+  if (text && PyUnicode_CompareWithASCIIString(given, "0.3") == 0) return OVSTAGE_GO_INTERFACE_0_3;
+  PyErr_Format(text ? PyExc_ValueError : PyExc_TypeError, "interface must be '0.2' or '0.3', got %R", given);
+  return OVSTAGE_GO_INTERFACE_DEFAULT;
+}
+
 static int stage_init(PyObject* object, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"name", NULL};
+  static char* names[] = {"name", "interface", NULL};
   Stage* self = (Stage*)object;
   const char* name = NULL;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z:Stage", names, &name)) return -1;
+  PyObject* interface = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zO:Stage", names, &name, &interface)) return -1;
   if (self->instance) {
     PyErr_SetString(PyExc_RuntimeError, "a Stage cannot be initialised twice");
     return -1;
   }
-  if (!library_open() || !begin_log()) return -1;
+  ovstage_go_stage_options_t options = {sizeof options, interface_named(interface)};
+  if (!options.interface_level || !library_open() || !begin_log()) return -1;
   ovstage_instance_desc_t desc = {name};
   ovstage_instance_t* instance = NULL;
   ovstage_api_status_t status;
@@ -42,7 +55,12 @@ static int stage_init(PyObject* object, PyObject* args, PyObject* kwargs) {
     raise_library_error(status);
     return -1;
   }
-  if (!find_extension(instance)) {
+  bool good = find_extension(instance);
+  if (good && (status = native.go->set_stage_options(instance, &options)) != OVSTAGE_OK) {
+    raise_library_error(status);
+    good = false;
+  }
+  if (!good) {
     ovstage_destroy_instance(instance);
     return -1;
   }
@@ -107,6 +125,17 @@ static PyObject* stage_alive(PyObject* self, void* unused) {
   return PyBool_FromLong(((Stage*)self)->alive);
 }
 
+static PyObject* stage_interface(PyObject* object, void* unused) {
+  (void)unused;
+  Stage* self = (Stage*)object;
+  if (!self->instance) {
+    raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "interface asked before Stage.__init__");
+    return NULL;
+  }
+  bool newer = native.go->stage_interface(self->instance) == OVSTAGE_GO_INTERFACE_0_3;
+  return PyUnicode_FromString(newer ? "0.3" : "0.2");
+}
+
 /* ---- The type ---------------------------------------------------------------------------------------------------- */
 
 static PyMethodDef own_methods[] = {
@@ -117,6 +146,7 @@ static PyMethodDef own_methods[] = {
 
 static PyGetSetDef stage_getset[] = {
     {"alive", stage_alive, NULL, DOC_Stage_alive, NULL},
+    {"interface", stage_interface, NULL, DOC_Stage_interface, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

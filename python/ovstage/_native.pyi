@@ -34,10 +34,13 @@ class Stage:
     ``INVALID_HANDLE`` and the text ``<method> called after Stage was destroyed``.
     """
 
-    def __init__(self, name: str | None = None) -> None: ...
+    def __init__(self, name: str | None = None, interface: str | None = None) -> None: ...
     @property
     def alive(self) -> bool:
         """True from creation to ``destroy``."""
+    @property
+    def interface(self) -> str:
+        """The interface level, ``"0.2"`` or ``"0.3"``: how read and map groups lay out their values."""
     def destroy(self) -> None:
         """End the stage: pending operations finish, open maps are aborted. Groups, views and exports stay valid memory.
 

@@ -50,6 +50,9 @@ class Column:
     type_name: str = ""
     """What the values are called where they come from, such as ``color3f``; empty where nobody has said, or where the
     prims have several."""
+    axes: tuple[int, ...] | None = None
+    """The axes of one value as DLPack consumers get it, from a stage of interface level 0.3: ``(4, 4)`` for a matrix.
+    ``None``: as in ``values``."""
 
     def __len__(self) -> int:
         return len(self.valid)
@@ -87,6 +90,7 @@ class Column:
     ) -> Any:
         """``values`` for DLPack consumers: ``torch.from_dlpack(column)``, without a copy and marked as read-only.
 
+        From a stage of interface level 0.3 matrices are ``(N, 4, 4)``, as in the exports of its groups.
         PyTorch and Warp ignore that mark: what they write changes the values of every reader of the snapshot. See
         ``torch()`` and ``warp()``. Refused with a ``BufferError`` where prims have no value, or have arrays.
         """
@@ -102,9 +106,8 @@ class Column:
                 f"{missing} of {len(self)} prims have no value, for which a tensor has no mark: take values, an array "
                 f"that is zero there, with the mask valid, or stage.read those prims that have one"
             )
-        tensor = ManagedDLTensor(
-            make_dltensor(self.values, dtype=element_dtype(self.values.dtype)), None, readonly=True
-        )
+        values = self.values if self.axes is None else self.values.reshape(len(self), *self.axes)
+        tensor = ManagedDLTensor(make_dltensor(values, dtype=element_dtype(values.dtype)), None, readonly=True)
         return tensor.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -203,6 +206,7 @@ def column(groups: Sequence[ReadGroup], prims: int) -> Column:
         semantic=semantic,
         ordinal=ordinal,
         type_name=type_name,
+        axes=_axes(kept) if semantic == AttributeSemantic.MATRIX else None,
     )
 
 
@@ -268,6 +272,12 @@ def _covered(groups: Sequence[ReadGroup], prims: int) -> npt.NDArray[np.bool_]:
     for group in groups:
         mask[group.prim_indices()] = True
     return mask
+
+
+def _axes(groups: Sequence[ReadGroup]) -> tuple[int, ...] | None:
+    """Those of one value, where they are more than a row of ``values`` has. Groups of one kind have the same."""
+    axes = groups[0]._axes() if groups else ()
+    return axes if len(axes) > 1 else None
 
 
 # --- which values ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ovstage import leak
 from ovstage._load import native
-from ovstage.dlpack import DLTensor, dtype_name, extension_dtype, measure, row_bytes
+from ovstage.dlpack import DLDataType, DLTensor, dtype_name, extension_dtype, measure, row_bytes
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.layout import MapGroupStruct, ReadGroupStruct
@@ -65,13 +65,23 @@ class _Group(native.Group):
             return ", released"
         if self.tensor_count == 0:
             return ", attribute deleted"
+        return f", {'arrays of ' if self._ragged() else ''}{dtype_name(self._dtype())}"
+
+    def _dtype(self) -> DLDataType:
+        """The type of a value as it is stored, with its lanes at every interface level. There must be a tensor."""
         dtype = DLTensor.from_address(self._tensor_address(0)).dtype
-        return f", {'arrays of ' if self._ragged() else ''}{dtype_name(dtype)}"
+        return DLDataType(dtype.code, dtype.bits, dtype.lanes * math.prod(self._axes()))
+
+    def _axes(self) -> tuple[int, ...]:
+        """The axes of one value: none at interface level 0.2, whose values are lanes. There must be a tensor."""
+        return DLTensor.from_address(self._tensor_address(0)).shape_tuple[1:]
 
     def tensor(self, index: int) -> DLTensor:
-        """The descriptor of tensor ``index``: ndim 1, all lanes in the dtype, strides null, byte offset 0.
+        """The descriptor of tensor ``index``: strides null, byte offset 0.
 
-        It is a copy whose memory stays valid as long as the copy lives. Raises ``IndexError`` out of range.
+        At interface level 0.2 it has ndim 1 and all lanes in the dtype; at 0.3 one lane, and behind the axis of rows
+        the components of a value: ``(N,)``, ``(N, 3)``, ``(N, 4, 4)`` for matrices. It is a copy whose memory stays
+        valid as long as the copy lives. Raises ``IndexError`` out of range.
         """
         tensor = DLTensor.from_buffer_copy(ctypes.string_at(self._tensor_address(index), ctypes.sizeof(DLTensor)))
         tensor._owner = self._hold(index)
@@ -81,19 +91,20 @@ class _Group(native.Group):
         return tensor
 
     def array(self, index: int, shaped: bool = False) -> npt.NDArray[Any]:
-        """The elements of tensor ``index`` as NumPy sees them, without a copy: flat, lanes multiplied in.
+        """The elements of tensor ``index`` as NumPy sees them, without a copy.
 
-        With ``shaped=True`` one row per data row, ``(N, L)``. Read-only and for good in a read group, writable in a map
+        At interface level 0.2 flat, lanes multiplied in; at 0.3 with the axes of ``tensor(index)``. At either one row
+        per data row, ``(N, L)``, with ``shaped=True``. Read-only and for good in a read group, writable in a map
         group. bfloat16 and float8 need the package ml_dtypes. Raises ``ValueError`` for an element type that NumPy
         lacks: pass those on by ``dlpack(index)``; ``IndexError`` out of range.
         """
         import numpy as np
 
         buffer = self._buffer(index, self._readonly)
-        flat = np.asarray(buffer)
+        values = np.asarray(buffer)
         if buffer.extension:
-            flat = flat.view(extension_dtype(buffer.extension))
-        return flat.reshape(-1, buffer.lanes) if shaped else flat
+            values = values.view(extension_dtype(buffer.extension))
+        return values.reshape(-1, buffer.lanes) if shaped else values
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The value of each prim, in the order of the group: ``(N,)``, or ``(N, L)`` for values of L lanes.
@@ -168,7 +179,7 @@ class _Group(native.Group):
         if self.tensor_count != 1:
             return True
         tensor = DLTensor.from_address(self._tensor_address(0))
-        return not self.has_data_index_map and tensor.shape_tuple != (self.data_count,)
+        return not self.has_data_index_map and tensor.shape_tuple[:1] != (self.data_count,)
 
     def prim_indices(self) -> npt.NDArray[np.uint32]:
         """``prim_index`` of every prim of the group, as an array."""

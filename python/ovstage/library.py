@@ -13,7 +13,11 @@ __all__ = ["flush_log", "library_version", "process_counters", "set_log_callback
 
 
 def library_version() -> tuple[int, int, int]:
-    """The interface level of the library, whose file is looked at, not loaded; a wrong one is a ``RuntimeError``."""
+    """The interface level of stages for which ``StageConfig`` says none: (0, 2, 1), or (0, 3, 0) by OVSTAGE_INTERFACE.
+
+    The library's file is looked at, not loaded; a wrong one is a ``RuntimeError``. The environment is read once, by the
+    first question or the first stage of the process; ``ValueError`` where it names another level.
+    """
     return native.library_version()
 
 

@@ -87,14 +87,16 @@ class Stage(native.Stage):
             raise ValueError(f"name must not contain NUL, got {name!r}")
         if config is not None and not isinstance(config, StageConfig):
             raise TypeError(f"config must be a StageConfig or None, got {config!r}")
+        interface: str | None = None
         if config is not None:
             history = guard.uint64(config.history_ordinals, "history_ordinals")
             if not isinstance(config.guard_reads, bool):
                 raise TypeError(f"guard_reads must be True or False, got {config.guard_reads!r}")
+            interface = config.interface
             native.initialize(config.hierarchy_model())
             self._configured = True
         try:
-            super().__init__(name)
+            super().__init__(name, interface)
         except BaseException:
             self._forget_config()
             raise
@@ -111,7 +113,7 @@ class Stage(native.Stage):
 
     @staticmethod
     def get_version() -> tuple[int, int, int]:
-        """The interface level of the native library."""
+        """The interface level of the native library, as ``library_version()`` tells it."""
         return native.library_version()
 
     def destroy(self) -> None:

@@ -126,7 +126,7 @@ def contents(stage: Stage, groups: Sequence[ReadGroup]) -> Iterator[tuple[Attrib
     """Each attribute and schema of groups that one query serves, with its one column."""
     by_schema: dict[tuple[object, ...], list[ReadGroup]] = {}
     for group in groups:
-        dtype = group.tensor(0).dtype
+        dtype = group._dtype()
         schema = group.attribute, dtype.code, dtype.bits, dtype.lanes, group.is_array, group.semantic, group._type_token
         by_schema.setdefault(schema, []).append(group)
     for parts in by_schema.values():
@@ -136,7 +136,7 @@ def contents(stage: Stage, groups: Sequence[ReadGroup]) -> Iterator[tuple[Attrib
 
 
 def _attribute(name: str, groups: Sequence[ReadGroup]) -> Attribute:
-    first, dtype = groups[0], groups[0].tensor(0).dtype
+    first, dtype = groups[0], groups[0]._dtype()
     return Attribute(
         name,
         first.type_name,

@@ -40,11 +40,16 @@ class StageConfig:
     a read, ends the process there, with a sentence and the stacks of ``faulthandler``, which it switches on. Values
     that readers hold are read-only pages. Each buffer takes at least a page and two system calls, none is used
     again, and tensors that are transferred are copied; Linux has some 65,000 mappings per process.
+
+    ``interface`` is the interface level that the stage speaks, ``"0.2"`` or ``"0.3"``: at 0.3 the components of a value
+    are axes of the tensors that groups show, ``(N, 3)`` and ``(N, 4, 4)``, at 0.2 they are lanes. Writes are the same.
+    Without it the environment variable ``OVSTAGE_INTERFACE`` says, without that it is 0.2.
     """
 
     runtime_default_hierarchy_computation_model: HierarchyComputationModel | int | None = None
     history_ordinals: int = 0
     guard_reads: bool = False
+    interface: str | None = None
 
     def hierarchy_model(self) -> int | None:
         """The model to ask the process for, judged: ``INVALID`` and numbers that are no model are a ``ValueError``."""

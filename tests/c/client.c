@@ -559,7 +559,7 @@ static void check_exports(void) {
   const DLTensor* descriptors = group.data.tensors;
   go->tensors_retain(descriptors);
   CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);
-  CHECK(descriptors->shape[0] == PRIMS && descriptors->dtype.lanes == 3);
+  CHECK(descriptors->shape[0] == PRIMS && stored_type(descriptors).lanes == 3);
   go->tensors_release(descriptors);
 
   ovstage_instance_t* stage = s.stage;
@@ -1218,6 +1218,7 @@ int main(int argc, char** argv) {
   run(hierarchy_groups, hierarchy_group_count);
   run(refusal_groups, refusal_group_count);
   if (adversary_rounds > 0) run(adversary_groups, adversary_group_count);
+  run(level_groups, level_group_count);
   run(unasked_groups, unasked_group_count);
   run(floor_groups, floor_group_count);
   run(last, 1);

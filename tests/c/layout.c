@@ -719,6 +719,15 @@ AT(ovstage_go_note_t, table_version, 12);
 AT(ovstage_go_note_t, table_size, 16);
 static_assert(sizeof OVSTAGE_GO_NOTE_NAME == 8, "the name fills two words");
 
+SIZE(ovstage_go_interface_t, 4);
+IS(OVSTAGE_GO_INTERFACE_DEFAULT, 0);
+IS(OVSTAGE_GO_INTERFACE_0_2, 2);
+IS(OVSTAGE_GO_INTERFACE_0_3, 3);
+
+SIZE(ovstage_go_stage_options_t, 8);
+AT(ovstage_go_stage_options_t, struct_size, 0);
+AT(ovstage_go_stage_options_t, interface_level, 4);
+
 SIZE(ovstage_go_map_options_t, 16);
 AT(ovstage_go_map_options_t, struct_size, 0);
 AT(ovstage_go_map_options_t, initial, 4);
@@ -783,7 +792,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 368);
+SIZE(ovstage_go_v1_t, 384);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -831,6 +840,8 @@ AT(ovstage_go_v1_t, list_of_known, 336);
 AT(ovstage_go_v1_t, wait_floor, 344);
 AT(ovstage_go_v1_t, floor_moves, 352);
 AT(ovstage_go_v1_t, read_since, 360);
+AT(ovstage_go_v1_t, set_stage_options, 368);
+AT(ovstage_go_v1_t, stage_interface, 376);
 
 SIZE(ovstage_go_cursor_t, 32);
 AT(ovstage_go_cursor_t, attribute, 0);

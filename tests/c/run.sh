@@ -22,7 +22,7 @@ warnings=(-Wall -Wextra -Werror -pedantic "-I$include")
 c=("${cc[@]}" -std=c11 "${warnings[@]}")
 cpp=("${cxx[@]}" -std=c++17 "${warnings[@]}")
 sources=("$here/client.c" "$here/values.c" "$here/map.c" "$here/filter.c" "$here/hierarchy.c" "$here/refusals.c"
-  "$here/adversary.c" "$here/unasked.c" "$here/floors.c" "$here/scene.c")
+  "$here/adversary.c" "$here/unasked.c" "$here/floors.c" "$here/levels.c" "$here/scene.c")
 link=("-L$directory" "-Wl,-rpath,$directory" -lovstage -pthread)
 
 work=$(mktemp -d)
@@ -73,6 +73,15 @@ client() { # NAME COMPILER...
   "${@:2}" "${link[@]}" -o "$work/$1" || fail "the client does not build with ${*:2:2}"
   within 300 "$work/$1" >"$work/$1.txt" || { cat "$work/$1.txt" && fail "the client found faults"; }
   tail -n 1 "$work/$1.txt"
+}
+
+# The same client at the newer interface level, and what becomes of a level that there is not.
+newer_level() {
+  OVSTAGE_INTERFACE=0.3 within 300 "$work/client" >"$work/newer.txt" || { cat "$work/newer.txt" && fail "the client found faults at interface level 0.3"; }
+  tail -n 1 "$work/newer.txt"
+  if OVSTAGE_INTERFACE=0.4 "$work/client" >"$work/unknown.txt"; then fail "interface level 0.4 is not refused"; fi
+  grep -q 'OVSTAGE_INTERFACE is "0.4", which is no interface level: set it to 0.2 or 0.3, or unset it for 0.2' "$work/unknown.txt" ||
+    { cat "$work/unknown.txt" && fail "the refusal of interface level 0.4 does not say what is expected"; }
 }
 
 # Address errors and definite losses count; valgrind.supp says what of Go's own does not. Go's heap, with the stacks of
@@ -130,6 +139,7 @@ say headers && headers
 say layout && layout
 say symbols && symbols
 say "client, C11" && client client "${c[@]}" -g "${sources[@]}"
+say "client, interface level 0.3" && newer_level
 if $with_cpp; then
   say "client, C++17" && client client_cpp "${cpp[@]}" -x c++ "${sources[@]}" -x none
 else

@@ -4,6 +4,7 @@
 #include "scene.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Checking ---------------------------------------------------------------------------------------------------- */
@@ -105,6 +106,34 @@ ovstage_go_counters_t zero_counters(void) {
   return counters;
 }
 
+/* ---- Interface levels -------------------------------------------------------------------------------------------- */
+
+ovstage_go_interface_t level(void) { return ovstage_go_interface_named(getenv(OVSTAGE_GO_INTERFACE_VARIABLE)); }
+
+DLDataType stored_type(const DLTensor* tensor) {
+  DLDataType type = tensor->dtype;
+  for (int32_t axis = 1; axis < tensor->ndim; axis++) type.lanes = (uint16_t)(type.lanes * tensor->shape[axis]);
+  return type;
+}
+
+bool shows(const DLTensor* tensor, int64_t rows, DLDataType type, ovstage_attribute_semantic_t semantic,
+           ovstage_go_interface_t at) {
+  int64_t shape[3] = {rows, type.lanes, 0};
+  int32_t ndim = 1;
+  if (at == OVSTAGE_GO_INTERFACE_0_3 && type.lanes > 1) {
+    ndim = 2;
+    for (int64_t side = 2; side <= 4; side++) {
+      if (semantic != OVSTAGE_SEMANTIC_MATRIX || type.lanes != side * side) continue;
+      shape[1] = shape[2] = side;
+      ndim = 3;
+    }
+    type.lanes = 1;
+  }
+  return tensor->ndim == ndim && memcmp(tensor->shape, shape, (size_t)ndim * sizeof *shape) == 0 &&
+         memcmp(&tensor->dtype, &type, sizeof type) == 0 && tensor->strides == NULL && tensor->byte_offset == 0 &&
+         tensor->data != NULL && tensor->device.device_type == kDLCPU;
+}
+
 /* ---- A stage with three prims ------------------------------------------------------------------------------------ */
 
 bool open_scene(scene* s, const char* name) {
@@ -198,9 +227,8 @@ bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t o
   if (!CHECK(ovstage_fetch_map_next(s->stage, *map, OVSTAGE_TIMEOUT_INFINITE, group) == OVSTAGE_OK)) return false;
   CHECK(group->prims.offset == 0 && group->prims.count == PRIMS && group->prims.index_map == NULL);
   CHECK(group->data.count == PRIMS && group->data.index_map == NULL);
-  return CHECK(group->data.tensor_count == 1 && group->data.tensors->ndim == 1 &&
-               group->data.tensors->shape[0] == PRIMS && group->data.tensors->byte_offset == 0 &&
-               group->data.tensors->data != NULL);
+  return CHECK(group->data.tensor_count == 1 && shows(group->data.tensors, PRIMS, stored_type(group->data.tensors),
+                                                      (ovstage_attribute_semantic_t)desc->semantic, level()));
 }
 
 bool is_dense(const ovstage_read_group_t* group, ovx_token_t attribute, DLDataType type) {
@@ -213,9 +241,7 @@ bool is_dense(const ovstage_read_group_t* group, ovx_token_t attribute, DLDataTy
   CHECK(group->meta.layout_generation >= 1);
   if (!CHECK(group->data.tensor_count == 1 && group->data.tensors != NULL)) return false;
   const DLTensor* tensor = group->data.tensors;
-  CHECK(tensor->device.device_type == kDLCPU && tensor->byte_offset == 0 && tensor->strides == NULL);
-  CHECK(memcmp(&tensor->dtype, &type, sizeof type) == 0);
-  return CHECK(tensor->ndim == 1 && tensor->shape != NULL && tensor->shape[0] == PRIMS && tensor->data != NULL);
+  return CHECK(shows(tensor, PRIMS, type, group->semantic, level()));
 }
 
 bool read_first(const scene* s, ovstage_query_handle_t query, ovx_token_t attribute, ovstage_ordinal_t end,

@@ -50,6 +50,10 @@ extern const check_group adversary_groups[];
 extern const size_t adversary_group_count;
 extern int adversary_rounds; /* how often a call is tried against one */
 
+/* Those of levels.c. */
+extern const check_group level_groups[];
+extern const size_t level_group_count;
+
 /* Those of unasked.c. */
 extern const check_group unasked_groups[];
 extern const size_t unasked_group_count;
@@ -96,6 +100,18 @@ ovstage_ordinal_range_t latest(ovstage_ordinal_t end);
 ovstage_map_desc_t map_of(ovx_token_t attribute, DLDataType type);
 ovstage_go_counters_t zero_counters(void);
 
+/* ---- Interface levels -------------------------------------------------------------------------------------------- */
+
+/* That of the process, which stages have that are told of none. All groups of the client run at either. */
+ovstage_go_interface_t level(void);
+
+/* The type of a value of a group's tensor, with all its lanes, however they are laid out. */
+DLDataType stored_type(const DLTensor* tensor);
+
+/* Whether a group's tensor has so many rows of this type in the layout of a level, on the host, without gaps. */
+bool shows(const DLTensor* tensor, int64_t rows, DLDataType type, ovstage_attribute_semantic_t semantic,
+           ovstage_go_interface_t level);
+
 /* ---- A stage with three prims ------------------------------------------------------------------------------------ */
 
 enum { PRIMS = 3 };
@@ -131,7 +147,7 @@ ovstage_enqueue_result_t write_floats(const scene* s, ovx_token_t attribute, ovs
 bool map_all(const scene* s, const ovstage_map_desc_t* desc, ovstage_ordinal_t ordinal, ovstage_map_handle_t* map,
              ovstage_map_group_t* group);
 
-/* A dense group: the whole query, in its order, in the canonical layout. */
+/* A dense group: the whole query, in its order, in the layout of the level. */
 bool is_dense(const ovstage_read_group_t* group, ovx_token_t attribute, DLDataType type);
 
 /* Opens a read of one attribute and takes its first group. */

@@ -74,8 +74,8 @@ typedef struct {
 } row;
 
 static bool is_canonical(const DLTensor* tensor) {
-  return CHECK(tensor->ndim == 1 && tensor->shape != NULL && tensor->strides == NULL && tensor->byte_offset == 0) &&
-         CHECK(tensor->data != NULL && tensor->device.device_type == kDLCPU);
+  return CHECK(tensor->ndim > 0 && tensor->shape != NULL) &&
+         CHECK(shows(tensor, tensor->shape[0], stored_type(tensor), OVSTAGE_SEMANTIC_NONE, level()));
 }
 
 /* The row of covered prim k, by the rules of ovstage_data_t. */
@@ -85,7 +85,7 @@ static row row_of(const ovstage_read_group_t* group, uint32_t k) {
   row r;
   memset(&r, 0, sizeof r);
   if (!is_canonical(tensor)) return r;
-  r.length = (group->is_array ? tensor->shape[0] : 1) * tensor->dtype.lanes;
+  r.length = (group->is_array ? tensor->shape[0] : 1) * stored_type(tensor).lanes;
   if (!CHECK(r.length <= LONGEST)) return r;
   const float* values = (const float*)tensor->data + (group->is_array ? 0 : at * (size_t)r.length);
   memcpy(r.values, values, (size_t)r.length * sizeof(float));
@@ -399,8 +399,7 @@ static void check_array_layout(void) {
     CHECK(group.data.index_map == NULL && group.data.mask == NULL && group.data.cuda_sync.stream == 0);
     for (int i = 0; i < PRIMS; i++) {
       const DLTensor* tensor = &group.data.tensors[i];
-      CHECK(is_canonical(tensor) && tensor->shape[0] == lengths[i]);
-      CHECK(memcmp(&tensor->dtype, &tensors[i].dtype, sizeof tensor->dtype) == 0);
+      CHECK(shows(tensor, lengths[i], tensors[i].dtype, group.semantic, level()));
       CHECK(memcmp(tensor->data, &points[6 * i], (size_t)lengths[i] * 2 * sizeof(float)) == 0);
     }
     CHECK(ovstage_release_group(s.stage, &group) == OVSTAGE_OK);

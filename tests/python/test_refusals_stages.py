@@ -65,6 +65,18 @@ STAGES_AND_OPERATIONS: list[Row] = [
         lambda s: ovstage.Stage("a", ovstage.StageConfig(history_ordinals=-1)),
     ),
     (
+        "ValueError: interface must be '0.2' or '0.3', got '0.4'",
+        lambda s: ovstage.Stage("a", ovstage.StageConfig(interface="0.4")),
+    ),
+    (
+        "TypeError: interface must be '0.2' or '0.3', got 0.3",
+        lambda s: ovstage.Stage("a", ovstage.StageConfig(interface=0.3)),
+    ),
+    (
+        "OvstageError: INVALID_HANDLE: interface asked before Stage.__init__",
+        lambda s: ovstage.Stage.__new__(ovstage.Stage).interface,
+    ),
+    (
         "OvstageError: INVALID_ARGUMENT: config: the default hierarchy computation model is CPU_INCREMENTAL "
         "and stays so while a stage or an initialisation is alive; GPU_GLOBAL was asked for",
         lambda s: another_model(),

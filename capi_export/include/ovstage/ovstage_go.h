@@ -53,6 +53,40 @@ typedef struct {
  */
 typedef struct ovstage_go_block ovstage_go_block_t;
 
+/*
+ * The interface levels. They differ in one thing: how the tensors of read and map groups describe their values.
+ *
+ *   0.2   one axis, that of the rows; whole values in the lanes: N x {float, 32, 3}, N x {float, 64, 16}
+ *   0.3   one lane; the components of a value are axes behind that of the rows: [N, 3], and [N, 4, 4] where the role is
+ *         MATRIX and there are 4, 9 or 16 of them; values of one component have no such axis
+ *
+ * At both the bytes are the same, strides are NULL (row-major) and byte_offset is 0. Writes, the dtype of a map and all
+ * other calls are the same, with full lanes; a write takes either layout. Stages of both may be alive in one process.
+ */
+typedef enum {
+  OVSTAGE_GO_INTERFACE_DEFAULT = 0, /* what the environment said when the process first asked, else 0.2 */
+  OVSTAGE_GO_INTERFACE_0_2 = 2,
+  OVSTAGE_GO_INTERFACE_0_3 = 3
+} ovstage_go_interface_t;
+
+/* Names the level of stages for which none is set: "0.2" or "0.3"; unset or empty is 0.2. It is read once, by the first
+ * stage; with another value no stage can be created. */
+#define OVSTAGE_GO_INTERFACE_VARIABLE "OVSTAGE_INTERFACE"
+
+/* The level of a name; NULL and "" are 0.2. DEFAULT where there is no level of that name. */
+static inline ovstage_go_interface_t ovstage_go_interface_named(const char* name) {
+  if (name == NULL || name[0] == '\0') return OVSTAGE_GO_INTERFACE_0_2;
+  if (name[0] != '0' || name[1] != '.' || (name[2] != '2' && name[2] != '3') || name[3] != '\0')
+    return OVSTAGE_GO_INTERFACE_DEFAULT;
+  return name[2] == '2' ? OVSTAGE_GO_INTERFACE_0_2 : OVSTAGE_GO_INTERFACE_0_3;
+}
+
+/* Options of a stage. 8 bytes. */
+typedef struct {
+  uint32_t struct_size; /* sizeof(ovstage_go_stage_options_t) */
+  ovstage_go_interface_t interface_level;
+} ovstage_go_stage_options_t;
+
 /* What a mapped buffer contains before the caller writes to it. */
 typedef enum {
   OVSTAGE_GO_INITIAL_CURRENT = 0, /* each prim's newest value at or below the session's ordinal; zeros for new ones */
@@ -522,6 +556,23 @@ typedef struct ovstage_go_v1 {
    */
   ovstage_enqueue_result_t (*read_since)(ovstage_instance_t*, ovstage_query_handle_t query,
                                          ovstage_go_cursor_t* cursors, size_t count, ovstage_read_handle_t* out);
+
+  /* ---- Interface levels ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Sets options of a stage, right after it was created: before its first operation, so that no reader ever sees two
+   * layouts.
+   *
+   *   options   the caller's again when the call returns; interface_level DEFAULT leaves the level as it is
+   *
+   * Any thread. Errors: INVALID_HANDLE; INVALID_ARGUMENT - NULL, a struct_size that is too small, an unknown level,
+   * another level than the stage has spoken since its first operation.
+   */
+  ovstage_api_status_t (*set_stage_options)(ovstage_instance_t*, const ovstage_go_stage_options_t* options);
+
+  /* The level of a stage; never DEFAULT but for NULL. Any thread, also while the bundle of a destroyed instance is
+   * retained. */
+  ovstage_go_interface_t (*stage_interface)(ovstage_instance_t*);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus
