@@ -382,8 +382,9 @@ typedef struct {
 } source;
 
 typedef struct {
-  bool several; /* a list or tuple was given ... */
-  size_t index; /* ... and this is which of its items */
+  const char* name; /* of the argument: "tensors" */
+  bool several;     /* a list or tuple was given ... */
+  size_t index;     /* ... and this is which of its items */
   char text[32];
 } place;
 
@@ -653,6 +654,7 @@ extern PyMethodDef stage_pathlist_methods[];
 
 typedef struct {
   ovstage_attribute_write_t write; /* what the engine gets */
+  const char* tensors_name;        /* what the caller knows them by */
   PyObject* attribute;             /* keeps the bytes of a name */
   ovx_string_or_token_t type_name; /* all zero: not said */
   PyObject* type_text;             /* keeps its bytes; NULL: not said */
@@ -668,8 +670,14 @@ typedef struct {
   DLManagedTensorVersioned* one_gift;
 } payload;
 
+/* What a call says of itself in messages: the short form has other words than the long one. */
+typedef struct {
+  const char *call, *attribute, *tensors;
+} write_words;
+
 /* What a write call and a WriteDesc have in common; NULL = not given. */
 typedef struct {
+  const write_words* words;
   PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic, *transfer,
       *lanes, *type_name;
 } write_arguments;

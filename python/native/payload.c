@@ -27,7 +27,7 @@ void payload_close(payload* self) {
 /* Room for `count` tensors. */
 static bool make_room(payload* self, size_t count, bool transfer) {
   if (count > UINT32_MAX) {
-    PyErr_Format(PyExc_ValueError, "tensors must have at most %u entries, got %zu", UINT32_MAX, count);
+    PyErr_Format(PyExc_ValueError, "%s must have at most %u entries, got %zu", self->tensors_name, UINT32_MAX, count);
     return false;
   }
   if (transfer) {
@@ -51,12 +51,12 @@ static bool open_tensor(payload* self, PyObject* object, place* at) {
 }
 
 /* Each item of a list is a tensor, and a fixed column takes one: a list of numbers was meant as an array of them. */
-static bool refuse_numbers(PyObject* tensors) {
+static bool refuse_numbers(PyObject* tensors, const char* name) {
   PyObject* text = shown(tensors);
   PyObject* first = text ? PySequence_GetItem(tensors, 0) : NULL;
   if (first) {
     PyErr_Format(PyExc_ValueError,
-                 "tensors is a list of %zd tensors, got %U; for one value per prim pass one array, np.%s([...])",
+                 "%s is a list of %zd tensors, got %U; for one value per prim pass one array, np.%s([...])", name,
                  PySequence_Size(tensors), text, PyBool_Check(first) ? "bool_" : "float32");
   }
   Py_XDECREF(first);
@@ -70,7 +70,7 @@ static bool is_number_or_list(PyObject* item) {
 
 static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   if (!PyList_Check(tensors) && !PyTuple_Check(tensors)) {
-    place at = {.several = false};
+    place at = {.name = self->tensors_name, .several = false};
     return make_room(self, 1, transfer) && open_tensor(self, tensors, &at);
   }
   PyObject* tuple = PySequence_Tuple(tensors); /* opening a source may run Python code, which could change the list */
@@ -78,12 +78,13 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   size_t count = (size_t)PyTuple_Size(tuple);
   if (count > 1 && !self->write.data.is_array && is_number_or_list(PyTuple_GetItem(tuple, 0))) {
     Py_DECREF(tuple);
-    return refuse_numbers(tensors);
+    return refuse_numbers(tensors, self->tensors_name);
   }
-  if (count == 0) PyErr_SetString(PyExc_ValueError, "tensors must have at least one entry, got an empty list");
+  if (count == 0)
+    PyErr_Format(PyExc_ValueError, "%s must have at least one entry, got an empty list", self->tensors_name);
   bool good = count > 0 && make_room(self, count, transfer);
   for (size_t i = 0; good && i < count; i++) {
-    place at = {.several = true, .index = i};
+    place at = {.name = self->tensors_name, .several = true, .index = i};
     good = open_tensor(self, PyTuple_GetItem(tuple, (Py_ssize_t)i), &at);
   }
   Py_DECREF(tuple);
@@ -121,7 +122,7 @@ static bool fold_tensors(payload* self, PyObject* given_lanes, bool several) {
     return false;
   }
   for (size_t i = 0; i < self->count; i++) {
-    place at = {.several = several, .index = i};
+    place at = {.name = self->tensors_name, .several = several, .index = i};
     DLTensor* tensor = self->gifts ? &self->gifts[i]->dl_tensor : &self->tensors[i];
     if (lanes > 1 && !fold_axes(tensor, (long)lanes, &at)) return false;
   }
@@ -223,6 +224,7 @@ bool payload_open(payload* self, const write_arguments* args) {
     return false;
   }
   if (has_count && !guard_uint32(args->count, "count", &count)) return false;
+  self->tensors_name = args->words->tensors;
   if (!open_tensors(self, args->tensors, transfer)) return false;
   bool several = PyList_Check(args->tensors) || PyTuple_Check(args->tensors);
   if (is_given(args->lanes) && !fold_tensors(self, args->lanes, several)) return false;
@@ -236,7 +238,7 @@ bool payload_open(payload* self, const write_arguments* args) {
   }
   if (args->semantic && !guard_open_member(args->semantic, "semantic", "AttributeSemantic", &semantic)) return false;
   data->semantic = (ovstage_attribute_semantic_t)semantic;
-  if (!guard_attribute(args->attribute, "attribute", &self->write.attribute)) return false;
+  if (!guard_attribute(args->attribute, args->words->attribute, &self->write.attribute)) return false;
   self->attribute = Py_NewRef(args->attribute);
   if (!is_given(args->type_name)) return true;
   if (!guard_string(args->type_name, "type_name", &self->type_name.string)) return false;

@@ -12,9 +12,9 @@
 
 const char* place_text(place* at) {
   if (at->several)
-    PyOS_snprintf(at->text, sizeof at->text, "tensors[%zu]", at->index);
+    PyOS_snprintf(at->text, sizeof at->text, "%s[%zu]", at->name, at->index);
   else
-    strcpy(at->text, "tensors");
+    return at->name;
   return at->text;
 }
 

@@ -120,6 +120,14 @@ static PyObject* stage_refuse_fork(PyObject* self, PyObject* name) {
   return NULL;
 }
 
+/* For what is made of several calls, so that a refusal names the one that was called. */
+static PyObject* stage_begins(PyObject* self, PyObject* name) {
+  PyObject* text = PyUnicode_AsUTF8String(name);
+  bool good = text && stage_begin((Stage*)self, PyBytes_AsString(text));
+  Py_XDECREF(text);
+  return good ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyObject* stage_alive(PyObject* self, void* unused) {
   (void)unused;
   return PyBool_FromLong(((Stage*)self)->alive);
@@ -141,6 +149,7 @@ static PyObject* stage_interface(PyObject* object, void* unused) {
 static PyMethodDef own_methods[] = {
     {"destroy", stage_destroy, METH_NOARGS, DOC_Stage_destroy},
     {"_refuse_fork", stage_refuse_fork, METH_O, DOC_Stage__refuse_fork},
+    {"_begin", stage_begins, METH_O, DOC_Stage__begin},
     {NULL, NULL, 0, NULL},
 };
 

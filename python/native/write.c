@@ -42,35 +42,34 @@ static PyObject* finish(Stage* self, batch* inputs, ovstage_enqueue_result_t ans
   return operation;
 }
 
-static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  enum {
-    QUERY,
-    ATTRIBUTE,
-    ORDINAL,
-    TENSORS,
-    IS_ARRAY,
-    PRIM_MODE,
-    SEMANTIC,
-    INDEX_MAP,
-    MASK,
-    COUNT,
-    EVENT,
-    STREAM,
-    TRANSFER,
-    LANES,
-    TYPE_NAME,
-    SLOTS
-  };
-  static signature sig = {"write_attribute",
-                          4,
-                          5,
-                          {"query", "attribute", "ordinal", "tensors", "is_array", "prim_mode", "semantic", "index_map",
-                           "mask", "count", "cuda_event", "cuda_stream", "transfer", "lanes", "type_name"},
-                          {0}};
-  Stage* self = (Stage*)object;
-  PyObject* slots[SLOTS];
-  if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
+/* ---- One attribute ----------------------------------------------------------------------------------------------- */
+
+static const write_words long_form = {"write_attribute", "attribute", "tensors"},
+                         short_form = {"write", "name", "values"};
+
+/* What both forms take. The first five are required. */
+enum {
+  QUERY,
+  ATTRIBUTE,
+  ORDINAL,
+  TENSORS,
+  IS_ARRAY,
+  PRIM_MODE,
+  SEMANTIC,
+  INDEX_MAP,
+  MASK,
+  COUNT,
+  EVENT,
+  STREAM,
+  TRANSFER,
+  LANES,
+  TYPE_NAME,
+  SLOTS
+};
+
+static PyObject* write_one(Stage* self, PyObject* const* slots, const write_words* words) {
   write_arguments entry = {
+      .words = words,
       .attribute = slots[ATTRIBUTE],
       .tensors = slots[TENSORS],
       .is_array = slots[IS_ARRAY],
@@ -93,7 +92,7 @@ static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, 
   ovstage_prim_mode_t mode;
   if (!payload_open(one, &entry) || !guard_handle(slots[QUERY], "query", &query) ||
       !guard_uint64(slots[ORDINAL], "ordinal", &ordinal) || !guard_prim_mode(slots[PRIM_MODE], &mode) ||
-      !stage_begin(self, "write_attribute") || !payload_check_query(one, self, query)) {
+      !stage_begin(self, words->call) || !payload_check_query(one, self, query)) {
     batch_close(inputs);
     return NULL;
   }
@@ -103,7 +102,30 @@ static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, 
   else
     WITHOUT_GIL(
         answer = ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
-  return operation_named(finish(self, inputs, answer), "write_attribute", slots[ATTRIBUTE], &ordinal);
+  return operation_named(finish(self, inputs, answer), words->call, slots[ATTRIBUTE], &ordinal);
+}
+
+static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static signature sig = {"write_attribute",
+                          4,
+                          5,
+                          {"query", "attribute", "ordinal", "tensors", "is_array", "prim_mode", "semantic", "index_map",
+                           "mask", "count", "cuda_event", "cuda_stream", "transfer", "lanes", "type_name"},
+                          {0}};
+  PyObject* slots[SLOTS];
+  return sort_arguments(&sig, args, nargs, kwnames, slots) ? write_one((Stage*)object, slots, &long_form) : NULL;
+}
+
+/* The options that only the long form has are left out. */
+static PyObject* stage_write(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { PRIMS, NAME, AT, VALUES, ARRAYS, MODE, ROLE, CHOSEN, WIDTH, TYPE, ARGUMENTS };
+  if (!check_argument_count("_write", nargs, ARGUMENTS)) return NULL;
+  PyObject* const slots[SLOTS] = {
+      [QUERY] = args[PRIMS],     [ATTRIBUTE] = args[NAME], [ORDINAL] = args[AT],    [TENSORS] = args[VALUES],
+      [IS_ARRAY] = args[ARRAYS], [PRIM_MODE] = args[MODE], [SEMANTIC] = args[ROLE], [MASK] = args[CHOSEN],
+      [LANES] = args[WIDTH],     [TYPE_NAME] = args[TYPE],
+  };
+  return write_one((Stage*)object, slots, &short_form);
 }
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */
@@ -162,7 +184,7 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
     Py_XDECREF(text);
     return false;
   }
-  write_arguments entry = {0};
+  write_arguments entry = {.words = &long_form};
   bool good = read_description(description, &entry);
   if (good) {
     good = payload_open(self, &entry);
@@ -379,6 +401,7 @@ static PyObject* stage_publish(PyObject* object, PyObject* const* args, Py_ssize
 
 PyMethodDef stage_write_methods[] = {
     {"write_attribute", FAST_KEYWORDS(stage_write_attribute), DOC_Stage_write_attribute},
+    {"_write", FAST(stage_write), DOC_Stage__write},
     {"write_attributes", FAST_KEYWORDS(stage_write_attributes), DOC_Stage_write_attributes},
     {"_delete", FAST(stage_delete), DOC_Stage__delete},
     {"_publish", FAST(stage_publish), DOC_Stage__publish},

@@ -48,6 +48,8 @@ class Stage:
         """
     def _refuse_fork(self, name: str, /) -> None:
         """Raise in a forked child, as every call does: for what is done in Python, before it takes a lock there."""
+    def _begin(self, name: str, /) -> None:
+        """Raise in a forked child and after ``destroy``, as the call of this name: for calls made of several."""
     def last_error(self) -> str:
         """The text of this thread's last refused call; empty if the last call was not refused."""
 
@@ -117,6 +119,21 @@ class Stage:
             values = np.zeros((2, 3), np.float32)  # a row per prim of the query
             stage.write_attribute(query, "velocity", 2, values, is_array=False).wait()
         """
+    def _write(
+        self,
+        prims: Any,
+        name: _Attribute,
+        ordinal: SupportsIndex,
+        values: Any,
+        is_array: bool,
+        prim_mode: SupportsIndex,
+        semantic: SupportsIndex,
+        mask: Numbers | None,
+        lanes: SupportsIndex | None,
+        type_name: str | None,
+        /,
+    ) -> Operation:
+        """``write_attribute`` in the words of ``Stage.write``."""
     def write_attributes(
         self, query: Any, writes: Iterable[Any], ordinal: SupportsIndex, *, prim_mode: SupportsIndex = 0
     ) -> Operation:

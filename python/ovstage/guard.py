@@ -132,6 +132,19 @@ def path(value: object, name: str) -> str:
     return string(text, name)
 
 
+def attribute(value: str | int, name: str) -> str | int:
+    """The name of an attribute, or its token."""
+    if isinstance(value, str):
+        return string(value, name)
+    return uint64(integer(value, name, "an int (a token) or a str (a name)"), name)
+
+
+def attributes(values: Iterable[str | int], name: str) -> list[str | int]:
+    """A list of names or tokens of attributes."""
+    listed = entries(values, name, "a list of attributes")
+    return [attribute(item, f"{name}[{at}]") for at, item in enumerate(listed)]
+
+
 def entries(values: Iterable[Item], name: str, expected: str, *, ordered: bool = True) -> list[Item]:
     """What a list holds. A single string is refused, though it could be iterated; sets, unless order means nothing."""
     if type(values) is list:

@@ -196,23 +196,13 @@ class Stage(native.Stage):
 
             stage.write(["/A", "/B"], "velocity", 2, np.zeros((2, 3), np.float32)).wait()
         """
+        self._begin("write")
         chosen = select(self, prims)
         values = intake.listed(values) if type_name in intake.NAMES else values
         if type_name in intake.NAMES and type(values) in (list, tuple):
             values = intake.interned(self, values, "values")
             is_array, semantic = is_array or type_name.endswith("[]"), semantic or intake.NAMES[type_name]
-        return self.write_attribute(
-            chosen,
-            name,
-            ordinal,
-            values,
-            is_array=is_array,
-            prim_mode=prim_mode,
-            semantic=semantic,
-            mask=mask,
-            lanes=lanes,
-            type_name=type_name,
-        )
+        return self._write(chosen, name, ordinal, values, is_array, prim_mode, semantic, mask, lanes, type_name)
 
     def map(
         self,
@@ -234,6 +224,8 @@ class Stage(native.Stage):
             with stage.map(["/A", "/B"], "velocity", 2) as mapping:
                 mapping.fetch_next().array(0, shaped=True)[:, 2] -= 9.81
         """
+        self._begin("map")
+        guard.attribute(name, "name")
         chosen = select(self, prims)
         return self.map_attribute(
             chosen,
@@ -254,6 +246,8 @@ class Stage(native.Stage):
 
             stage.delete(["/A"], ["velocity"], 3).wait()
         """
+        self._begin("delete")
+        attrs = guard.attributes(attrs, "attrs")
         chosen = select(self, prims, asked=True)
         return self.delete_attributes(chosen, attrs, ordinal)
 
@@ -267,6 +261,8 @@ class Stage(native.Stage):
 
             stage.get("/A", "velocity")        # array([0., 0., 0.], dtype=float32)
         """
+        self._begin("get")
+        guard.attribute(name, "name")
         column = self.read([guard.string(prim, "prim")], [name], ordinal)[name]
         if not column.valid[0]:
             raise MissingColumn(missing_text(name, {name: "deleted within the range"}, ()))
@@ -310,6 +306,7 @@ class Stage(native.Stage):
             for path in stage.prims():
                 print(path, stage.get(path, "mass"))
         """
+        self._begin("prims")
         with self.query(filter) as query:
             query.wait()
             with self._read_whole(query, self._intern_tokens((PATH,)), 0) as read:
@@ -336,6 +333,7 @@ class Stage(native.Stage):
             print(stage.tree("/World/Robot*", "physics:*"))
             stage.tree()["/World"].properties["physics:mass"].value
         """
+        self._begin("tree")
         guard.string(prims, "prims")
         guard.string(attributes, "attributes")
         with self.query() as query, contextlib.ExitStack() as fetched:
@@ -369,6 +367,7 @@ class Stage(native.Stage):
             # the thread that reads
             stage.wait_floor(120, "velocity")
         """
+        self._begin("wait_floor")
         trials: list[object] = []
         self._wait_floor(ordinal, self._floor_tokens(attribute, attributes, trials), timeout)
 
@@ -481,6 +480,7 @@ class Stage(native.Stage):
 
             velocity = stage.read(["/A", "/B"], ["velocity"])["velocity"].values    # shape (2, 3)
         """
+        self._begin("read")
         trials: list[object] = []
         asked, tokens = self._tokens(attrs, trials)
         chosen = select(self, prims, asked=True)
@@ -502,6 +502,7 @@ class Stage(native.Stage):
         strings: bool = False,
     ) -> pyarrow.Table:
         """``read`` as a ``pyarrow.Table``: see ``Read.to_arrow``."""
+        self._begin("read_arrow")
         trials: list[object] = []
         chosen = select(self, prims)
         with self._read_whole(chosen, self._tokens(attrs, trials)[1], ordinal) as read:
@@ -517,6 +518,7 @@ class Stage(native.Stage):
         strings: bool = False,
     ) -> pandas.DataFrame:
         """``read`` as a ``pandas.DataFrame``: see ``Read.to_pandas``."""
+        self._begin("read_pandas")
         trials: list[object] = []
         chosen = select(self, prims)
         with self._read_whole(chosen, self._tokens(attrs, trials)[1], ordinal) as read:
@@ -536,6 +538,7 @@ class Stage(native.Stage):
                 pyarrow.feather.write_feather(table, f"{attribute.name}.arrow")
         """
         pa = tables.package("pyarrow", "Stage.tables")
+        self._begin("tables")
         with self.query() as query, contextlib.ExitStack() as fetched:
             query.wait()
             tokens = list(dict.fromkeys(row[0] for row in self._attributes()))
@@ -555,6 +558,7 @@ class Stage(native.Stage):
 
             other.write_arrow(stage.read_arrow(stage.prims(), ["velocity"]), 1).wait()
         """
+        self._begin("write_arrow")
         intake.check(table)
         paths = intake.paths(table) if prims is None else list(self._listed(prims))
         if len(paths) != table.num_rows:

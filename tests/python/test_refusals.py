@@ -27,7 +27,7 @@ TABLES = [
 # What no test can provoke, with the reason.
 OUT_OF_REACH = {
     "The path dictionary is full": "it takes 4 billion names",
-    "tensors must have at most {} entries": "it takes a list of 4 billion tensors",
+    "{} must have at most {} entries": "it takes a list of 4 billion tensors",
     "ovstage_fetch_query_result: out of memory": "malloc of a few bytes fails",
     "out of memory for the tensors of a group": "malloc of a few bytes fails",
     "managed_tensors: out of memory for a list": "malloc of a few bytes fails",

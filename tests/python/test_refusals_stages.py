@@ -87,7 +87,7 @@ STAGES_AND_OPERATIONS: list[Row] = [
     ),
     ("OvstageError: INVALID_HANDLE: counters called after Stage was destroyed", lambda s: destroyed().counters()),
     (
-        "OvstageError: INVALID_HANDLE: intern_token called after Stage was destroyed",
+        "OvstageError: INVALID_HANDLE: read called after Stage was destroyed",
         lambda s: destroyed().read(1, ["mass"]),
     ),
     ("OvstageError: INVALID_HANDLE: query called after Stage was destroyed", lambda s: destroyed().query()),

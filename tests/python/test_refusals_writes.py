@@ -561,6 +561,38 @@ WRITES: list[Row] = [
     ),
 ]
 
+SHORT_FORM: list[Row] = [
+    (
+        "TypeError: name must be an int (a token) or a str (a name), got 1.5 (float)",
+        lambda s: s.stage.write(s.query, 1.5, 6, np.zeros(1)),
+    ),
+    (
+        "TypeError: name must be an int (a token) or a str (a name), got 1.5 (float)",
+        lambda s: s.stage.map(s.query, 1.5, 6),
+    ),
+    (
+        "TypeError: name must be an int (a token) or a str (a name), got 1.5 (float)",
+        lambda s: s.stage.get("/A", 1.5),
+    ),
+    (
+        "TypeError: attrs[0] must be an int (a token) or a str (a name), got 1.5 (float)",
+        lambda s: s.stage.delete(["/A"], [1.5], 6),
+    ),
+    (
+        "ValueError: values must have at least one entry, got an empty list",
+        lambda s: s.stage.write(s.query, "mass", 6, []),
+    ),
+    (
+        "ValueError: values is a list of 2 tensors, got [1.0, 2.0] (list); for one value per prim pass one array, "
+        "np.float32([...])",
+        lambda s: s.stage.write(s.query, "mass", 6, [1.0, 2.0]),
+    ),
+    (
+        "TypeError: values[1] must be an array, a DLPack producer or a DLTensor, or a list of them, got None (NoneType)",
+        lambda s: s.stage.write(s.query, "mass", 6, [np.zeros(1), None], is_array=True),
+    ),
+]
+
 WITHOUT_NUMPY: list[Row] = [
     (
         "ValueError: tensors must be compact, with trailing axes that make tuples of lanes=3, such as shape (n, 3), "
@@ -570,7 +602,7 @@ WITHOUT_NUMPY: list[Row] = [
     ("TypeError: tensors[0] is no tensor, and making one of it needs NumPy", lambda s: written_without_numpy()),
 ]
 
-ROWS = [*WRITES, *WITHOUT_NUMPY]
+ROWS = [*WRITES, *SHORT_FORM, *WITHOUT_NUMPY]
 
 
 @pytest.mark.parametrize(("text", "call"), ROWS, ids=names_of(ROWS))

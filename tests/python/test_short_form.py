@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ovstage
-from ovstage import Filter, FilterOp, PathDictionary, Predicate, Stage, selection
+from ovstage import ErrorCode, Filter, FilterOp, OvstageError, PathDictionary, Predicate, Stage, selection
 
 PATHS = ["/World/A", "/World/B"]
 
@@ -55,6 +55,30 @@ def test_get_is_one_value(written):
     assert written.get("/World/B", "runs").tolist() == [8, 9]
     with pytest.raises(KeyError, match="mass"):
         written.get("/World/Nobody", "mass")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.write(["/New"], "mass", 2, np.float32([1])),
+        lambda s: s.map(["/New"], "mass", 2),
+        lambda s: s.delete(["/New"], ["mass"], 2),
+        lambda s: s.read(["/New"], ["mass"]),
+        lambda s: s.get("/New", "mass"),
+        lambda s: s.attributes(),
+        lambda s: s.prims(),
+        lambda s: s.tree(),
+        lambda s: s.wait_floor(1, "mass"),
+    ],
+    ids=["write", "map", "delete", "read", "get", "attributes", "prims", "tree", "wait_floor"],
+)
+def test_a_stage_that_has_gone_names_the_call(request, call):
+    stage = Stage("gone")
+    stage.destroy()
+    with pytest.raises(OvstageError) as error:
+        call(stage)
+    assert error.value.code == ErrorCode.INVALID_HANDLE
+    assert str(error.value).endswith(f"{request.node.callspec.id} called after Stage was destroyed")
 
 
 def test_maps_and_deletes_by_paths(written):
