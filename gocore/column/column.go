@@ -48,6 +48,10 @@ func (c *Column) Width() int { return c.width }
 // Rows is the number of rows that exist, sealed or not.
 func (c *Column) Rows() int { return len(c.paths) }
 
+// PrepareRows makes the table in which Row looks, for a caller that will look up many: without it Row searches. The error is
+// an *memory.OutOfMemory.
+func (c *Column) PrepareRows() error { return c.table.catchUp() }
+
 // Row returns the row of a path (a dense path index), or -1.
 func (c *Column) Row(path uint32) int { return c.row(path) }
 
@@ -102,6 +106,7 @@ func (c *Column) Bytes() int {
 
 // Close gives every buffer back; readers keep those that they hold.
 func (c *Column) Close() {
+	c.table.close()
 	c.sealed.release()
 	for i := range c.history {
 		c.history[i].release()

@@ -216,3 +216,33 @@ func TestColumnsShareTheListOfTheirRows(t *testing.T) {
 	assert.Equal(t, []uint32{5, 6, 7}, paths)
 	assert.Equal(t, []int{0, -1, 2, 1}, []int{a.row(5), a.row(6), a.row(7), a.row(8)})
 }
+
+// The table of rows is off Go's heap: where there is no memory for it rows are searched, and a caller that looks up many is told.
+func TestRowsAreFoundWithoutMemoryForTheirTable(t *testing.T) {
+	c := New(int32Schema)
+	t.Cleanup(c.Close)
+	c.Add([]uint32{30, 10, 20})
+	before := memory.Counters().LiveBlocks[memory.Indices]
+	lift := memory.Limit(0)
+	var outOfMemory *memory.OutOfMemory
+	assert.ErrorAs(t, c.PrepareRows(), &outOfMemory)
+	assert.Equal(t, []int{1, -1}, []int{c.Row(10), c.Row(11)})
+	assert.Equal(t, 1, c.Run([]uint32{10, 20}))
+	lift()
+	assert.Equal(t, before, memory.Counters().LiveBlocks[memory.Indices])
+
+	assert.NoError(t, c.PrepareRows())
+	assert.Equal(t, before+1, memory.Counters().LiveBlocks[memory.Indices])
+	more := make([]uint32, 100)
+	for i := range more {
+		more[i] = uint32(100 + i)
+	}
+	c.Add(more)
+	lift = memory.Limit(0) // the table that there is knows the first rows alone
+	assert.Equal(t, []int{1, 102}, []int{c.Row(10), c.Row(199)})
+	lift()
+	assert.Equal(t, []int{1, 102, -1}, []int{c.Row(10), c.Row(199), c.Row(200)})
+	assert.Equal(t, before+1, memory.Counters().LiveBlocks[memory.Indices], "the smaller table is released")
+	c.Close()
+	assert.Equal(t, before, memory.Counters().LiveBlocks[memory.Indices])
+}

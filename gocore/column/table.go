@@ -3,15 +3,19 @@ package column
 import (
 	"slices"
 
+	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/pathdict"
 )
 
-// table maps dense path indices to rows. A row keeps its number for as long as its prim has it. It is open-addressing over
-// plain integers: the garbage collector never looks into it.
+// table maps dense path indices to rows. A row keeps its number for as long as its prim has it.
+//
+// The hash table is open addressing over plain integers in a block, so that Go's heap does not grow with the rows. It is made
+// by the first question that needs it, and without memory for it rows are searched one by one: an answer never fails.
 type table struct {
 	paths  []uint32 // row -> path index, pathdict.NoPath for a row that was given up
-	shared bool     // paths is somebody else's: it is copied before it changes
-	slots  []uint32 // hash slot -> row+1, 0 empty
+	shared bool     // paths belongs to a list as well: it is copied before it changes
+	hash   memory.Block
+	slots  []uint32 // in hash: hash slot -> row+1, 0 empty
 	hashed int      // rows entered into slots; the rest waits for the first lookup that needs it
 	free   []uint32 // vacant rows, ascending
 	most   int      // no more vacant rows than this lie together
@@ -21,7 +25,9 @@ type table struct {
 
 // row returns the row of a path, or -1.
 func (t *table) row(path uint32) int {
-	t.catchUp()
+	if t.catchUp() != nil {
+		return slices.Index(t.paths, path)
+	}
 	if len(t.slots) == 0 {
 		return -1
 	}
@@ -84,7 +90,7 @@ func (t *table) giveUp(rows []uint32) {
 	t.free = append(t.free, rows...)
 	slices.Sort(t.free)
 	t.most = len(t.free)
-	t.slots, t.hashed = nil, 0
+	t.close()
 	t.epoch++
 }
 
@@ -111,21 +117,33 @@ func (t *table) take(n int) (start int, ok bool) {
 	return 0, false
 }
 
-// catchUp enters the appended rows into the hash table.
-func (t *table) catchUp() {
+// catchUp enters the appended rows into the hash table. On failure (memory) the table stays behind.
+func (t *table) catchUp() error {
 	if t.hashed == len(t.paths) {
-		return
+		return nil
 	}
 	if need := len(t.paths) + len(t.paths)/2; len(t.slots) < need {
 		size := 16
 		for size < need {
 			size *= 2
 		}
-		t.slots, t.hashed = make([]uint32, size), 0
+		hash, err := memory.AllocZeroed(4*size, memory.Indices)
+		if err != nil {
+			return err
+		}
+		t.close()
+		t.hash, t.slots = hash, hash.Uint32s(size)
 	}
 	for ; t.hashed < len(t.paths); t.hashed++ {
 		t.enter(t.hashed)
 	}
+	return nil
+}
+
+// close releases the hash table; the next question makes another.
+func (t *table) close() {
+	t.hash.Release()
+	t.hash, t.slots, t.hashed = memory.Block{}, nil, 0
 }
 
 // enter puts one row into the hash table, which has room.

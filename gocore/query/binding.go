@@ -166,6 +166,9 @@ func (c *Bindings) resolve(col *column.Column, list *pathdict.List) (*Binding, e
 		b.missing = positions(0, len(paths))
 		return b, nil
 	}
+	if err := col.PrepareRows(); err != nil {
+		return nil, err
+	}
 	index, err := memory.Alloc(4*len(paths), memory.Indices)
 	if err != nil {
 		return nil, err

@@ -148,6 +148,9 @@ func (c *clone) inside(path uint32) bool {
 
 // holding returns the rows of those prims that hold a value as of an ordinal, ascending.
 func holding(c *column.Column, prims []uint32, ordinal uint64) (column.Rows, error) {
+	if err := c.PrepareRows(); err != nil {
+		return column.Rows{}, err
+	}
 	var found []uint32
 	for _, path := range prims {
 		if row := c.Row(path); row >= 0 {

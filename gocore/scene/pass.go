@@ -51,11 +51,19 @@ func (p *pass) open(from uint64) (err error) {
 		if p.known, failure = open(p.world, p.to); failure != nil {
 			return p.exhausted(failure)
 		}
+		if failure = p.world.PrepareRows(); failure != nil {
+			return p.exhausted(failure)
+		}
 		p.before = matrices(p.known.bytes)
 		s.tree.compare(&p.known, s.world)
 	}
 	if p.locals, err = s.look(p.tx, s.local, at, transforms); err == nil {
 		p.resets, err = s.look(p.tx, s.reset, at, flags)
+	}
+	for _, reset := range p.resets {
+		if failure := reset.column.PrepareRows(); failure != nil {
+			return p.exhausted(failure)
+		}
 	}
 	return err
 }
@@ -137,6 +145,9 @@ func (p *pass) close() {
 func (p *pass) checkOthers() error {
 	for _, c := range p.others {
 		alive := c.AllAlive(column.Latest)
+		if failure := c.PrepareRows(); failure != nil {
+			return p.exhausted(failure)
+		}
 		for i := range p.tree.nodes {
 			if row := c.Row(p.tree.nodes[i].path); row >= 0 && alive.Has(row) {
 				return failf(stage.OpFailed, "attribute %q of prim %s holds %s, expected %s; delete it first",

@@ -60,6 +60,9 @@ func (c *bound) within(list *pathdict.List) bool {
 
 // having returns the rows of those prims that have one. The caller owns the list.
 func (c *bound) having(prims []uint32) (column.Rows, error) {
+	if err := c.PrepareRows(); err != nil {
+		return column.Rows{}, err
+	}
 	block, err := memory.Alloc(4*len(prims), memory.Indices)
 	if err != nil {
 		return column.Rows{}, err

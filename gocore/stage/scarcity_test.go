@@ -193,3 +193,17 @@ func TestGroupsThatWereReturnedAreServedAgain(t *testing.T) {
 	f.seal(2)
 	assert.Equal(t, float3{2}, f.read(all, "p", 2)[1], "what was never fetched is not committed")
 }
+
+// A list in another order has its rows looked up one by one, in a table that the column makes then.
+func TestAListInAnotherOrderSurvivesShortage(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.query("/a", "/b", "/c"), "p", 1, float3{1}, float3{2}, float3{3})
+	f.seal(1)
+	some, before := f.query("/c", "/a"), f.sizes()
+	failures := f.everyShortage(func() error {
+		return f.tryWrite(some, "p", 2, payload(float3Type, []float3{{30}, {10}}))
+	}, func() { require.Equal(t, before, f.sizes()) })
+	assert.GreaterOrEqual(t, failures, 3, "the table, the rows, the values")
+	f.seal(2)
+	assert.Equal(t, []float3{{10}, {2}, {30}}, f.read(f.query("/a", "/b", "/c"), "p", 2))
+}
