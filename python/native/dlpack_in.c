@@ -5,9 +5,9 @@
  * it has. A capsule is taken over by renaming it; from then on the producer's deleter is ours to call, exactly once, on
  * a thread that holds the GIL: most deleters in Python land need it.
  *
- * What comes out of a capsule is somebody else's word. The version is looked at before anything behind it, axes and
- * lanes before anything is read through them; a capsule that is refused for these is not taken over, so that its own
- * destructor gives the tensor back. Whether the rest makes sense is the engine's to judge.
+ * What comes out of a capsule is the word of another library. The version is looked at before anything behind it, axes
+ * and lanes before anything is read through them; a capsule that is refused for these is not taken over, so that its
+ * own destructor gives the tensor back. Whether the rest makes sense is the engine's to judge.
  */
 #include "native.h"
 

@@ -214,7 +214,7 @@ static Copy* copy_of(const DLTensor* t, DLTensor* out) {
     return NULL;
   }
   describe(out, copy->extents, t, true);
-  /* Whoever called holds the tensor, so that its bytes stay while other threads run. Its fields need not. */
+  /* The caller holds the tensor, so that its bytes stay while other threads run. Its fields need not. */
   int64_t shape[MOST_AXES], strides[MOST_AXES];
   DLTensor from = *t;
   if (t->ndim) from.shape = memcpy(shape, t->shape, (size_t)t->ndim * sizeof *shape);

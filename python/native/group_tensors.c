@@ -6,7 +6,7 @@
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 /* An index in 0 .. count - 1; negative ones are no counting from the end here. It is made a number (guard_int) before
- * anything is asked of the group: __index__ may be anybody's code, which may release the group. */
+ * anything is asked of the group: __index__ may run any code, which may release the group. */
 static bool guard_index(PyObject* number, const char* name, uint64_t count, const char* what, uint32_t* out) {
   int overflow;
   long long index = PyLong_AsLongLongAndOverflow(number, &overflow);

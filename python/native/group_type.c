@@ -121,7 +121,7 @@ static PyObject* group_stage(PyObject* object, void* unused) {
 
 /* ---- Death ------------------------------------------------------------------------------------------------------- */
 
-/* A read group that nobody released: the subclass releases it, and says that somebody should have. */
+/* A read group that was not released: the subclass releases it, and says that the caller should have. */
 static void group_finalize(PyObject* object) {
   Group* self = (Group*)object;
   if (self->kind != GROUP_READ || self->claimed || !self->stage || !self->stage->alive || native.forked) return;

@@ -12,7 +12,7 @@ typedef struct {
   uint64_t number;            /* 0: it was refused */
   bool open;
   PyObject* trials;          /* what keeps the names that it was asked for, or NULL */
-  const handle_class* class; /* NULL: nobody knows how it ends */
+  const handle_class* class; /* NULL: how it ends is not known */
 } Handle;
 
 static bool is_handle(PyObject* object) { return PyObject_TypeCheck(object, native.handle); }

@@ -1,9 +1,9 @@
 /*
  * implicit.c - ImplicitQuery: a query that the short form makes in passing.
  *
- * It ends with its last user, without a warning, since nobody forgot anything. It ends in C: in a finaliser of Python
- * an interrupt could come before the release, which would then never happen. It must not keep the stage alive, whose
- * own table of such queries has it.
+ * It ends with its last user, without a warning, since there is nothing to forget. It ends in C: in a finaliser of
+ * Python an interrupt could come before the release, which would then never happen. It must not keep the stage alive,
+ * whose own table of such queries has it.
  */
 #include "native.h"
 

@@ -2,7 +2,8 @@
  * log.c - the log callback: one in the process, called by the library's dispatcher thread.
  *
  * The library knows one function, deliver, whatever callbacks come and go. It takes the callback of the moment with the
- * GIL, as does whoever replaces it: a replaced callback is let go of at once, and a call that has begun holds its own.
+ * GIL, as does the call that replaces it: a replaced callback is let go of at once, and a call that has begun holds its
+ * own.
  *
  * A callback that is set before there is a library is kept, and in force from the first stage on.
  */
@@ -23,7 +24,7 @@ static void call_receiver(ovstage_log_severity_t severity, double timestamp, ovx
   PyObject* callback = Py_NewRef(receiver);
   PyObject* text = string_of(message);
   PyObject* result = text ? PyObject_CallFunction(callback, "idO", (int)severity, timestamp, text) : NULL;
-  if (!result) PyErr_WriteUnraisable(callback); /* printed with its traceback: there is nobody to raise it to */
+  if (!result) PyErr_WriteUnraisable(callback); /* printed with its traceback: there is no caller to raise it to */
   Py_XDECREF(result);
   Py_XDECREF(text);
   Py_DECREF(callback);
@@ -116,7 +117,8 @@ static ovstage_api_status_t attempt_log_wait(void* mark, uint64_t timeout) {
   return native.go->log_wait(*(uint64_t*)mark, timeout);
 }
 
-/* Wait for the messages up to a mark, which is set before the wait, so that others who log cannot draw it out. */
+/* Wait for the messages up to a mark, which is set before the wait, so that other threads that log cannot draw it out.
+ */
 static bool wait_for_log(uint64_t mark, uint64_t timeout, ovstage_api_status_t* status) {
   return wait_in_slices(attempt_log_wait, &mark, leaving && timeout > AT_EXIT ? AT_EXIT : timeout, status);
 }

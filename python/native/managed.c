@@ -38,7 +38,7 @@ static void end_versioned(PyObject* capsule) {
 /* Made by a group over memory of the library, which may be none: a tensor without elements needs no block. */
 static bool is_native(const Managed* self) { return self->held.descriptors != NULL; }
 
-/* Who keeps the bytes of a tensor that is not the library's. */
+/* What keeps the bytes of a tensor that is not the library's. */
 static PyObject* owner_of(Managed* self) { return self->object ? self->object : (PyObject*)self; }
 
 /* The caller may have changed a descriptor since its memory was measured: it is judged when it is exported. */
@@ -201,7 +201,7 @@ static PyObject* managed_dlpack(PyObject* object, PyObject* const* args, Py_ssiz
   if (!sort_arguments(&sig, args, nargs, kwnames, slots)) return NULL;
   drop_parked();
 
-  /* First the arguments, which may run anybody's code, then the tensor. */
+  /* First the arguments, which may run any code, then the tensor. */
   device_wish device;
   bool needs_copy;
   int versioned = wants_versioned(slots[MAX_VERSION]);
@@ -296,7 +296,7 @@ static PyObject* managed_raw(PyObject* object, void* unused) {
 }
 
 static PyObject* managed_repr(PyObject* self) {
-  if (!ready((Managed*)self)) { /* whoever looks is told, and gets no exception */
+  if (!ready((Managed*)self)) { /* a repr tells, and raises nothing */
     PyErr_Clear();
     return PyUnicode_FromFormat("<ManagedDLTensor, %s>",
                                 native.forked ? "not to be asked in a forked child process" : "never initialised");
@@ -488,7 +488,7 @@ static void managed_finalize(PyObject* object) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* result = PyObject_CallFunctionObjArgs(self->callback, self->context, NULL);
-  if (!result) PyErr_Clear(); /* nobody is left to tell */
+  if (!result) PyErr_Clear(); /* there is no caller left to tell */
   Py_XDECREF(result);
   PyErr_Restore(type, value, traceback);
 }

@@ -1,5 +1,5 @@
 /*
- * module.c - import: the types, the functions of the module, and who may not have it.
+ * module.c - import: the types, the functions of the module, and the interpreters that may not have it.
  */
 #include "native.h"
 

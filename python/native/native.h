@@ -52,7 +52,7 @@
  *   stage.c          Stage: the type, its beginning and end
  *   module.c         import: types and functions of the module
  *
- * Order       A method converts its arguments first, then asks for state: a conversion may run anybody's code
+ * Order       A method converts its arguments first, then asks for state: a conversion may run any code
  *             (__index__, __bool__, __iter__, __dlpack__), which may release the very object. From there to the call no
  *             Python code runs.
  * GIL         Released around every call that may wait or take a lock of the engine. Held where C answers alone: counts
@@ -123,13 +123,13 @@ PyObject* package_attribute(PyObject** slot, const char* module, const char* att
 PyObject* new_object(PyTypeObject* type);
 void free_object(PyObject* self); /* the last act of a tp_dealloc */
 
-bool add_methods(PyTypeObject* type, PyMethodDef* table); /* to those of its spec, before anybody has the type */
+bool add_methods(PyTypeObject* type, PyMethodDef* table); /* to those of its spec, before the type is given out */
 
 /* Whether the interpreter is on its way out: modules are being emptied, and whatever is left goes with the process. */
 bool finalizing(void);
 
-/* Call `_forgotten` of an object that its finaliser has found open: it says that somebody should have ended it. Keeps a
- * pending exception. */
+/* Call `_forgotten` of an object that its finaliser has found open: it says that the caller should have ended it. Keeps
+ * a pending exception. */
 void forgotten(PyObject* object);
 
 /* ---- park.c ------------------------------------------------------------------------------------------------------ */
@@ -351,7 +351,7 @@ bool counted_mask_open(words* out, PyObject* values, PyObject* given_count, uint
 bool known_extent(PyObject* tensor, int64_t* held);
 
 /* False, with an exception of `kind`, when the shape of `t` leads out of `held` bytes behind its pointer. What makes no
- * tensor at all is left to whoever reads it next. */
+ * tensor at all is left to the code that reads it next. */
 bool check_extent(const DLTensor* t, int64_t held, PyObject* kind, const char* where);
 
 /* The arrays for shape and strides that this package gave a DLTensor, and how many entries they have. All 0: none. */
@@ -420,7 +420,7 @@ void name_type(char* out, size_t size, DLDataType type);
 
 /* ---- export.c ---------------------------------------------------------------------------------------------------- */
 
-/* What a capsule may be called, before somebody has taken the tensor out of it. */
+/* What a capsule may be called, before a consumer has taken the tensor out of it. */
 #define LEGACY_NAME "dltensor"
 #define VERSIONED_NAME "dltensor_versioned"
 
@@ -450,7 +450,7 @@ DLManagedTensor* export_legacy_copy(const DLTensor* t);
 /* Uninitialised memory of the shape and type of `prototype`. NULL without an exception: runs without the GIL. */
 DLManagedTensorVersioned* export_empty(const DLTensor* prototype);
 
-/* Delete a tensor that nobody has taken, with the GIL: Python references need no detour. */
+/* Delete a tensor that no consumer has taken, with the GIL: Python references need no detour. */
 void export_end_legacy(DLManagedTensor* m);
 void export_end_versioned(DLManagedTensorVersioned* m);
 
@@ -495,7 +495,7 @@ typedef struct map_session {
 typedef struct orphan {
   struct orphan* next;
   uint64_t op;
-  bool release; /* nobody else knows the id */
+  bool release; /* the caller does not know the id */
   PyObject* inputs;
 } orphan;
 
@@ -567,8 +567,9 @@ int64_t operation_refusal(PyObject* operation);
  * NULL with an exception. */
 PyObject* operation_settled(PyObject* operation);
 
-/* Say which call an operation comes from, so that its failure is told when nobody asks: a static text, the name or
- * token of the attribute, and the ordinal, either of which may be NULL. Returns its argument, which may be NULL. */
+/* Say which call an operation comes from, so that its failure is told when the caller does not ask: a static text, the
+ * name or token of the attribute, and the ordinal, either of which may be NULL. Returns its argument, which may be
+ * NULL. */
 PyObject* operation_named(PyObject* operation, const char* call, PyObject* attribute, const uint64_t* ordinal);
 
 PyObject* operation_named_like(PyObject* operation, const char* call, PyObject* other);
@@ -586,7 +587,7 @@ extern PyType_Spec handle_spec;
 typedef struct handle_class {
   const char* name;
   bool (*drop)(Stage*, uint64_t number);
-  bool quiet; /* one that is dropped ends without a word: nobody forgot anything */
+  bool quiet; /* one that is dropped ends without a word: there is nothing to forget */
   PyObject* type;
   struct handle_class* next; /* of those that objects of Python code may be of */
 } handle_class;
@@ -729,7 +730,7 @@ typedef struct {
   PyObject* source;
   map_session* session;
   const DLTensor* descriptors; /* retained: what `prims` and `data` point at outlives a release behind our back */
-  ovx_token_t type_name;       /* of the values; 0: nobody has said */
+  ovx_token_t type_name;       /* of the values; 0: they have none */
   ovstage_go_block_t* block;   /* read groups retain their bytes; a map group must not: that would be a live view */
   union {
     ovstage_read_group_t read;

@@ -30,10 +30,10 @@ typedef struct Operation {
   int64_t code;
   PyObject* text; /* of a refusal or failure */
   PyObject* inputs;
-  const char* call;    /* what the caller called; NULL: nobody has to ask */
+  const char* call;    /* what the caller called; NULL: it need not be asked about */
   PyObject* attribute; /* its name or token; NULL: none, or several */
   uint64_t ordinal;
-  uint64_t thread;                 /* of a refusal: who made the call ... */
+  uint64_t thread;                 /* of a refusal: the thread of the call ... */
   struct Operation *newer, *older; /* ... and the other refusals of the stage whose objects are alive */
 } Operation;
 
@@ -219,7 +219,7 @@ PyObject* operation_wait(PyObject* object, PyObject* const* args, Py_ssize_t nar
   if (self->op == OVSTAGE_INVALID_OP_ID) {
     return raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "Operation has no valid op id: op_id is 0");
   }
-  if (!self->stage->alive) { /* destroy has waited for everything: nobody reads the inputs any more */
+  if (!self->stage->alive) { /* destroy has waited for everything: the inputs are not read any more */
     Py_CLEAR(self->inputs);
     return raise_stage_error(OVSTAGE_ERROR_INVALID_HANDLE, "Operation.wait called after its Stage was destroyed");
   }

@@ -2,9 +2,9 @@
  * park.c - Python references that foreign code lets go of without the GIL.
  *
  * A DLPack consumer may run a deleter on any thread, in the middle of an exception, or after Python has ended. Deleters
- * that hold Python references therefore only push a node onto a lock-free stack. Whoever holds the GIL next takes the
- * whole stack and drops it: any call into this module, or the interpreter itself, which is asked to look at its next
- * safe point.
+ * that hold Python references therefore only push a node onto a lock-free stack. The thread that holds the GIL next
+ * takes the whole stack and drops it: any call into this module, or the interpreter itself, which is asked to look at
+ * its next safe point.
  *
  * Pushing is one compare-and-swap loop; taking is one exchange, so that no node is ever read by two threads.
  */

@@ -60,7 +60,7 @@ typedef struct {
   PyObject_HEAD uint64_t handle;
   PyObject* stage;      /* a weak reference */
   PyObject* references; /* of the list: see ovstage/dictionary.py */
-  bool implicit;        /* nobody forgot anything */
+  bool implicit;        /* there is nothing to forget: no warning */
 } ListOwner;
 
 static bool give_back_owned(const ListOwner* self) {
@@ -198,8 +198,8 @@ static PyObject* stage_list_from_strings(PyObject* object, PyObject* const* args
   return answer;
 }
 
-/* The list of what is only asked for: the attribute _unknown says how many of its paths nobody has made. What cannot be
- * such a list is refused in the dictionary's own words. */
+/* The list of what is only asked for: the attribute _unknown says how many of its paths have never been made. What
+ * cannot be such a list is refused in the dictionary's own words. */
 static PyObject* stage_list_of_known(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
   texts given;
   if (!check_owner("_list_of_known", args, nargs) || !texts_open(&given, args[PATHS], "paths")) return NULL;

@@ -132,7 +132,7 @@ static PyObject* stage_compute_hierarchy(PyObject* object, PyObject* const* args
 
 /* ---- Instances --------------------------------------------------------------------------------------------------- */
 
-/* The paths of a list that was made for us, which nobody else learns of. */
+/* The paths of a list that was made for this call, and goes with it. */
 static PyObject* take_paths(Stage* self, ovstage_api_status_t status, ovx_primpath_list_t list) {
   if (status != OVSTAGE_OK) return raise_library_error(status);
   path_dictionary_instance_t* dictionary = ovstage_get_path_dictionary(self->instance);

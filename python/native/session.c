@@ -40,7 +40,8 @@ void session_finish_end(Stage* self, uint64_t handle, bool ended) {
   session_release(session);
 }
 
-/* The record of a session, made before the fetch: who ends the session meanwhile must find it. One reference more. */
+/* The record of a session, made before the fetch: whatever ends the session meanwhile must find it. One reference more.
+ */
 map_session* session_join(Stage* self, uint64_t handle) {
   map_session* session = *find_session(self, handle);
   if (!session) {

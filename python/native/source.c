@@ -381,7 +381,7 @@ bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
 /* ---- Gifts: sources that go over to the engine ------------------------------------------------------------------- */
 
 typedef struct {
-  parked references; /* first: whoever drops the node frees the whole */
+  parked references; /* first: dropping the node frees the whole */
   source source;
   DLManagedTensorVersioned managed; /* what the engine gets */
 } gift;

@@ -75,7 +75,8 @@ static PyObject* stage_destroy(PyObject* object, PyObject* unused) {
   (void)unused;
   Stage* self = (Stage*)object;
   if (native.forked)
-    return Py_NewRef(Py_None); /* before anything is locked: who holds the lock may have stayed behind */
+    return Py_NewRef(
+        Py_None); /* before anything is locked: the thread that holds the lock may not be in this process */
   drop_parked();
   if (!self->alive) return Py_NewRef(Py_None);
   self->alive = false; /* first: no other thread shall begin a call */

@@ -55,7 +55,8 @@ int is_truth(PyObject* value) {
 
 /* ---- Masked arrays ----------------------------------------------------------------------------------------------- */
 
-/* numpy.ma.MaskedArray; NULL: an exception, or without one where nobody has imported it, so that there can be none. */
+/* numpy.ma.MaskedArray; NULL: an exception, or without one where it has not been imported, so that there can be none.
+ */
 static PyObject* masked_class(void) {
   static PyObject* class;
   if (class) return class;

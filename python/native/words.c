@@ -10,7 +10,7 @@
  */
 #include "native.h"
 
-/* One axis of elements in somebody's memory. */
+/* One axis of elements in the caller's memory. */
 typedef struct {
   const char* first;
   Py_ssize_t count, stride; /* the stride in bytes */

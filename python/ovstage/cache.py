@@ -10,7 +10,7 @@ __all__ = ["drop_oldest"]
 def drop_oldest(kept: dict[Any, Any], most: int, most_length: int | None = None) -> None:
     """Drop the first entries of what is kept until there are few enough, of keys short enough; the last one stays.
 
-    Threads may share what is kept: whoever uses an entry that another one drops holds it until it is done.
+    Threads may share what is kept: a thread that uses an entry which another drops holds it until it is done.
     """
     keys = list(kept)
     length = sum(map(len, keys)) if most_length is not None else 0

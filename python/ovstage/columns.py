@@ -1,8 +1,8 @@
 """Reads as whole arrays: the values of an attribute in the order of a query, in one piece.
 
-Groups say what lies where in the column's own memory. Whoever does not care takes a ``Column``: row ``k`` belongs to
-prim ``k`` of the query, whatever the groups look like. Where one group covers the query in order the values are that
-group's own memory; otherwise they are gathered once, by NumPy, without a step per prim.
+Groups say what lies where in the column's own memory. A program that does not care takes a ``Column``: row
+``k`` belongs to prim ``k`` of the query, whatever the groups look like. Where one group covers the query in order the
+values are that group's own memory; otherwise they are gathered once, by NumPy, without a step per prim.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Column:
     ordinal: int
     """No change above it is contained."""
     type_name: str = ""
-    """What the values are called where they come from, such as ``color3f``; empty where nobody has said, or where the
+    """What the values are called where they come from, such as ``color3f``; empty where it is not known, or where the
     prims have several."""
     axes: tuple[int, ...] | None = None
     """The axes of one value as DLPack consumers get it, from a stage of interface level 0.3: ``(4, 4)`` for a matrix.
@@ -129,7 +129,7 @@ class Column:
         return package("warp", "Column.warp", "warp-lang").from_dlpack(_Private(self), dtype)
 
     def jax(self) -> Any:
-        """``values`` as a ``jax.Array``, which nobody can write to: without a copy where JAX takes them as they lie."""
+        """``values`` as a ``jax.Array``, without a copy where JAX takes them as they lie. JAX never writes to them."""
         from ovstage.tables import package
 
         return package("jax", "Column.jax").dlpack.from_dlpack(self)

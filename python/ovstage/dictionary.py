@@ -55,7 +55,7 @@ class PathList(int):
     _references = References()  # one that PathDictionary did not make owns nothing
     _stage: Callable[[], Stage | None] = staticmethod(lambda: None)
     _implicit = False
-    _unknown = 0  # paths that nobody has made, in a list of what is only asked for
+    _unknown = 0  # paths that have never been made, in a list of what is only asked for
     _query: Implicit | None = None  # once a call has named the prims by this list
 
     def __len__(self) -> int:

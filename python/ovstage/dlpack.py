@@ -610,7 +610,7 @@ def dltensor_to_numpy(tensor: DLTensor, *, readonly: bool = False) -> npt.NDArra
 
     A compact tensor gives a view of its memory; one whose strides leave gaps is copied. The view keeps ``tensor``
     alive, and with it the memory a tensor of this package holds; memory behind a hand-built descriptor stays its
-    builder's affair. With ``readonly=True``, and for a tensor over memory that nobody may write to (a read group's, a
+    builder's affair. With ``readonly=True``, and for a tensor over memory that may not be written to (a read group's, a
     read-only array's), the result cannot be made writable again.
 
     bfloat16 and float8 come as the types of the package ml_dtypes. Raises ``NotImplementedError`` for other devices and

@@ -43,7 +43,7 @@ class _Group(native.Group):
 
     @property
     def type_name(self) -> str:
-        """What the values are called where they come from, such as the USD type ``color3f``; empty: nobody has said.
+        """What the values are called where they come from, such as the USD type ``color3f``; empty: it is not known.
 
         It is asked of the stage, and empty once that is closed.
         """

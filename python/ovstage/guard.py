@@ -164,7 +164,7 @@ def entries(values: Iterable[Item], name: str, expected: str, *, ordered: bool =
 
 def unmasked(values: object, name: str) -> None:
     """Refuse a masked array of ``numpy.ma`` that hides elements, also in lists."""
-    ma = sys.modules.get("numpy.ma")  # where nobody has imported it there can be none
+    ma = sys.modules.get("numpy.ma")  # where it has not been imported there can be none
     if ma is not None and _hides(values, ma):
         raise ValueError(
             f"{name} is a masked array (numpy.ma) that hides elements, which nothing here could keep hidden: pass "

@@ -82,7 +82,7 @@ class Handle(native.Handle):
 class Query(Handle):
     """The prims that writes, reads and maps of a call address, in a fixed order."""
 
-    _path_list: int | None = None  # kept alive, not owned: whoever created the list still releases it
+    _path_list: int | None = None  # kept alive, not owned: the caller that created the list still releases it
 
     def _described(self) -> str:
         attributes, prims, _ = self._stage._query_result(self, 0)
@@ -123,7 +123,7 @@ class Query(Handle):
 
 
 class Part(Query):
-    """What ``Query.where`` makes. It ends with its last user, without a warning: nobody forgot anything."""
+    """What ``Query.where`` makes. It ends with its last user, without a warning: there is nothing to forget."""
 
 
 class Read(Handle):

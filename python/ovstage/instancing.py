@@ -1,8 +1,8 @@
 """Native instances of a scene and the prototypes they share.
 
 An instance shows what its prototype holds; both are ordinary prims here. What makes a prim the root of an instance is
-a relationship, the attribute ``usd-prototype``, whose target is the root of the prototype. Who brings a scene writes
-it, for instance with ``mark``. The answers are those of the newest executed state, sealed or not.
+a relationship, the attribute ``usd-prototype``, whose target is the root of the prototype. A program that brings a
+scene writes it, for instance with ``mark``. The answers are those of the newest executed state, sealed or not.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ __all__ = ["warn"]
 
 
 def warn(text: str) -> None:
-    """Emit a ``ResourceWarning``; where warnings are errors, print it, since a finaliser has nobody to raise to."""
+    """Emit a ``ResourceWarning``; where warnings are errors, print it, since a finaliser has no caller to raise to."""
     try:
         warnings.warn(text, ResourceWarning, stacklevel=3)
     except ResourceWarning as warning:

@@ -1,6 +1,6 @@
 """Which prims a call means: a query, a path list, or simply their paths.
 
-Paths are made a query of their own, which nobody has to give back. A stage keeps the ones that it made last, by
+Paths are made a query of their own, which need not be released. A stage keeps the ones that it made last, by
 content, so that a loop which names the same paths again pays for looking them up and nothing else.
 """
 
@@ -32,13 +32,13 @@ MOST_RECENT = 8
 
 
 class Implicit(native.ImplicitQuery):
-    """A query that was made in passing. It ends with its last user, without a warning: nobody forgot anything."""
+    """A query that was made in passing. It ends with its last user, without a warning: there is nothing to forget."""
 
     __slots__ = ()
 
 
 class Asked(Implicit):
-    """The query of paths that are only asked for, some of which nobody has made: a stand-in is at their places."""
+    """The query of paths that are only asked for, some of which have never been made: a stand-in has their index."""
 
     __slots__ = ("_unknown", "paths")
 

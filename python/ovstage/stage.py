@@ -74,7 +74,7 @@ class Stage(native.Stage):
 
     _configured = False
     _scene: object | None = None
-    """What population knows of the USD scene in it. Nobody else looks into it; it ends with the stage."""
+    """What population knows of the USD scene in it. Nothing else looks into it; it ends with the stage."""
     _leaving = staticmethod(sys.is_finalizing)  # kept here, since finalisers may run when modules are empty
     _process_now = staticmethod(os.getpid)
 
@@ -776,7 +776,7 @@ class Stage(native.Stage):
         """Ask for the relatives of each prim of a path list, as they are now, sealed or not.
 
         A parent is a prim, and never ``/``; siblings are the others below the same path. ``ordinal`` comes back in the
-        result; who is no prim has an item with the status ``NOT_FOUND``.
+        result; what is no prim has an item with the status ``NOT_FOUND``.
         """
         return self._get_hierarchy(path_list, ordinal, relation)
 

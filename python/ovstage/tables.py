@@ -48,7 +48,7 @@ class Listed:
         self.columns: dict[str, Any] = {}
 
     def column(self, library: str, make: Callable[[Sequence[str]], Any]) -> Any:
-        """The column of a library, which nobody can change."""
+        """The column of a library, which cannot be changed."""
         made = self.columns.get(library)
         if made is None:
             made = self.columns[library] = make(self.texts)

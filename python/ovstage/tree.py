@@ -59,7 +59,7 @@ class Property:
 
     @property
     def schema(self) -> str:
-        """The type's name, or the element type where nobody has named one: ``color3f``, ``float32x3``, ``int32[]``."""
+        """The type's name, or the element type where it has no name: ``color3f``, ``float32x3``, ``int32[]``."""
         return _schema(self.attribute)
 
     def json(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class StageConfig:
     ``floor - history_ordinals < N <= floor``. 0 and 1 keep the newest sealed values only. Each kept state of a column
     costs a buffer of its own.
 
-    ``guard_reads`` is for debugging: whoever writes to sealed values, as PyTorch and Warp let one do through a view of
+    ``guard_reads`` is for debugging: code that writes to sealed values, as PyTorch and Warp let it do through a view of
     a read, ends the process there, with a sentence and the stacks of ``faulthandler``, which it switches on. Values
     that readers hold are read-only pages. Each buffer takes at least a page and two system calls, none is used
     again, and tensors that are transferred are copied; Linux has some 65,000 mappings per process.
@@ -249,7 +249,7 @@ class Attribute:
 
     name: str
     type_name: str
-    """What its values are called where they come from, such as the USD type ``color3f``; empty: nobody has said."""
+    """What its values are called where they come from, such as the USD type ``color3f``; empty: it is not known."""
     semantic: AttributeSemantic
     """What the values mean."""
     dtype: str
