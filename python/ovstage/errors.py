@@ -68,8 +68,8 @@ class OvstageWarning(RuntimeWarning):
     """An operation was refused or failed, and was dropped before anybody asked what became of it.
 
     A program has asked once it calls ``wait()``, ``done()`` or ``error_message()``, awaits it, takes ``status``, ``ok``
-    or ``op_id``, or reads ``Stage.last_error()`` of that call. The first of each call, attribute and code warns, then one a second,
-    which says how many were held back; ``Stage.counters()["refused_unasked"]`` has them all.
+    or ``op_id``, or reads ``Stage.last_error()`` of that call. The first of each call, attribute and code warns, then
+    one a second, which says how many were held back; ``Stage.counters()["refused_unasked"]`` has them all.
     """
 
 

@@ -588,7 +588,8 @@ SHORT_FORM: list[Row] = [
         lambda s: s.stage.write(s.query, "mass", 6, [1.0, 2.0]),
     ),
     (
-        "TypeError: values[1] must be an array, a DLPack producer or a DLTensor, or a list of them, got None (NoneType)",
+        "TypeError: values[1] must be an array, a DLPack producer or a DLTensor, or a list of them, got None "
+        "(NoneType)",
         lambda s: s.stage.write(s.query, "mass", 6, [np.zeros(1), None], is_array=True),
     ),
 ]
