@@ -15,9 +15,9 @@ func (c *Column) Alive(rows Rows, ordinal uint64) []bool {
 		}
 		return alive
 	}
-	p := newPlaces(rows, records)
+	p := newLookup(rows, records)
 	for _, r := range records {
-		p.each(r.rows, func(at place, _ int) { alive[at.position] = !r.tombstone() })
+		p.each(r.rows, func(at entry, _ int) { alive[at.index] = !r.tombstone() })
 	}
 	return alive
 }

@@ -77,7 +77,7 @@ func newMove(used int, each func(visit func(from Arena, span Span))) *move {
 	return m
 }
 
-// unmoved stands for the place of an array that waits for its move.
+// unmoved stands for the span of an array that waits for its move.
 var unmoved = Span{Offset: ^uint64(0)}
 
 // copy moves one array behind those that to holds.

@@ -17,11 +17,11 @@ type Column struct {
 	rewritten  recent   // the rows of the newest records
 	tombstones int      // deletes among records
 
-	tried        uint64 // the frontier and the history when rows could not be given up
+	tried        uint64 // the frontier, and the length of the history, when rows could not be given up
 	triedHistory int
 
 	changes changes
-	retired []buffer // earlier sealed buffers, newest first, kept for reuse
+	spares  []spareBlock // earlier sealed blocks, newest first, kept for reuse
 }
 
 // New returns an empty column.
@@ -77,20 +77,20 @@ func (c *Column) Sealed() Snapshot { return Snapshot{&c.sealed} }
 // Unsealed reports whether writes wait for the floor.
 func (c *Column) Unsealed() bool { return len(c.records) > 0 }
 
-// Bytes is the memory that the column holds, reusable buffers included.
+// Bytes is the memory that the column holds, spare blocks included.
 func (c *Column) Bytes() int {
 	total := c.sealed.block.Capacity() + c.sealed.arena.Block.Capacity() // no block has none
 	for _, r := range c.records {
 		total += r.block.Capacity() + r.arena.Block.Capacity()
 	}
-	for _, b := range c.retired {
+	for _, b := range c.spares {
 		total += b.block.Capacity()
 	}
 	if len(c.history) == 0 {
 		return total
 	}
 	known := map[memory.Block]struct{}{c.sealed.block: {}, c.sealed.arena.Block: {}} // states may share them
-	for _, b := range c.retired {
+	for _, b := range c.spares {
 		known[b.block] = struct{}{}
 	}
 	for _, s := range c.history {
@@ -104,7 +104,7 @@ func (c *Column) Bytes() int {
 	return total
 }
 
-// Close gives every buffer back; readers keep those that they hold.
+// Close ends the column and releases its references. A reader keeps the blocks that it holds, and with them their bytes.
 func (c *Column) Close() {
 	c.table.close()
 	c.sealed.release()
@@ -116,10 +116,10 @@ func (c *Column) Close() {
 		r.block.Release()
 		r.arena.Block.Release()
 	}
-	for _, b := range c.retired {
-		b.forget()
+	for _, b := range c.spares {
+		b.releaseBehind()
 		b.block.Release()
 	}
 	c.changes.close()
-	c.sealed, c.history, c.records, c.retired = state{}, nil, nil, nil
+	c.sealed, c.history, c.records, c.spares = state{}, nil, nil, nil
 }

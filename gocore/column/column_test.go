@@ -57,7 +57,7 @@ func TestRowsThatAreConsecutiveBecomeAnInterval(t *testing.T) {
 	assert.Equal(t, Rows{}, indexed(t))
 }
 
-func TestPartialWriteGoesInPlaceWhenNobodyLooks(t *testing.T) {
+func TestPartialWriteGoesInPlaceWhenNothingElseHoldsTheBlock(t *testing.T) {
 	c := newColumn(t, 4)
 	before := c.Sealed().Block()
 	c.Write(indexed(t, 3, 1), 2, block(t, 30, 10))
@@ -66,7 +66,7 @@ func TestPartialWriteGoesInPlaceWhenNobodyLooks(t *testing.T) {
 	assert.Equal(t, []int32{0, 10, 2, 30}, sealed(c))
 }
 
-// A reader holds the sealed buffer: the write goes into another one, and once there are two of them a partial write
+// A reader holds the sealed block: the write goes into another, and once there are two of them a partial write
 // costs the rows that changed, not the column.
 func TestPartialWriteBehindAReaderCostsWhatItTouches(t *testing.T) {
 	const n = 10_000
@@ -120,7 +120,7 @@ func TestGenerationRisesExactlyWithRows(t *testing.T) {
 	require.NoError(t, c.Seal(3))
 	assert.Greater(t, c.Sealed().Generation(), generation)
 	assert.Equal(t, []bool{true, true, false, true, false}, []bool{c.Sealed().Live(0), c.Sealed().Live(1), c.Sealed().Live(2), c.Sealed().Live(3), c.Sealed().Live(4)})
-	assert.Equal(t, []int32{7, 8, 0, 9}, sealed(c), "a hole holds zeros, never somebody's bytes")
+	assert.Equal(t, []int32{7, 8, 0, 9}, sealed(c), "a hole holds zeros, never another row's bytes")
 	assert.False(t, c.Sealed().Dense(3))
 	c.Write(Interval(2, 1), 4, block(t, 5))
 	require.NoError(t, c.Seal(4))
@@ -191,7 +191,7 @@ func TestArrayColumnSharesItsArena(t *testing.T) {
 	assert.Equal(t, "three", string(spans.of(Arena{Block: held})))
 	held.Release()
 	assert.Greater(t, len(moves), 1)
-	assert.Less(t, c.Bytes(), 8<<10, "values that nobody sees any more do not pile up")
+	assert.Less(t, c.Bytes(), 8<<10, "values that no reader can see do not pile up")
 
 	pending, arena := arrays(t, []byte("late"))
 	c.WriteArrays(indexed(t, 0), 500, pending, arena)
@@ -208,7 +208,7 @@ func TestColumnsShareTheListOfTheirRows(t *testing.T) {
 	assert.Equal(t, 0, b.add(paths))
 	assert.Same(t, &a.paths[0], &b.paths[0])
 
-	a.giveUp([]uint32{1})
+	a.vacate([]uint32{1})
 	assert.Equal(t, 1, a.add([]uint32{8}), "the vacant row")
 	assert.Equal(t, 3, b.add([]uint32{9}))
 	assert.Equal(t, []uint32{5, 8, 7}, a.paths)

@@ -17,8 +17,8 @@ func (c *Column) heavy(last record) bool {
 	return last.weight > minCondensed+2*max(len(c.paths)*(c.width+4), last.condensed)
 }
 
-// condense makes two records of those of an ordinal, the last of which is at a place. Where there is no memory for that they
-// stay as they are.
+// condense makes two records of those of an ordinal, of which last is the index of the last. Where there is no memory for two
+// more the records stay as they are.
 func (c *Column) condense(last int) {
 	first, ordinal := last, c.records[last].ordinal
 	for first > 0 && c.records[first-1].ordinal == ordinal {
@@ -48,14 +48,14 @@ func (c *Column) condense(last int) {
 			r.block.Release() // it has taken in the others
 			r.rows.Release()
 		} else {
-			c.dismiss(r)
+			c.releaseRecord(r)
 		}
 	}
 	clear(c.rewritten.rows)
 }
 
 // condensed returns what the records of one ordinal come to. It may write later values into an earlier record, which
-// nobody can see.
+// no reader can see.
 func (c *Column) condensed(run []record) (made []record, err error) {
 	defer func() {
 		for _, r := range made {
@@ -114,8 +114,8 @@ func listed(set bitset.Set) (Rows, error) {
 	return Indexed(index, n), nil
 }
 
-// lastValues packs the last value of each of rows. A record that covers all of them and that nobody else looks at takes in
-// what comes after it.
+// lastValues packs the last value of each of rows. A record that covers all of them and whose block nothing else holds takes
+// in what comes after it.
 func (c *Column) lastValues(run []record, rows Rows) (memory.Block, error) {
 	end, from := 0, 0
 	for i, r := range run {

@@ -218,7 +218,7 @@ func TestRecordsOfOneOrdinalStayFewTimesTheColumn(t *testing.T) {
 	assert.LessOrEqual(t, len(c.rewritten.rows), maxRecent)
 }
 
-// Values that a later write of the same ordinal covers go, whoever owned their memory.
+// Values that a later write of the same ordinal covers go, whatever owned their memory.
 func TestCoveredRecordsLetGoOfTheirBuffers(t *testing.T) {
 	c := newColumn(t, 8)
 	first := block(t, make([]int32, 8)...)
@@ -231,7 +231,7 @@ func TestCoveredRecordsLetGoOfTheirBuffers(t *testing.T) {
 	for c.records[0].block == first {
 		c.Write(Interval(1, 7), 2, block(t, make([]int32, 7)...))
 	}
-	assert.Zero(t, ints(first, 8)[0], "a buffer that somebody holds is not written to")
+	assert.Zero(t, ints(first, 8)[0], "a block that something else holds is not written to")
 	c.Write(Interval(0, 8), 2, block(t, make([]int32, 8)...))
 	assert.Len(t, c.records, 1, "and a record that covers all dismisses the others at once")
 }

@@ -27,13 +27,13 @@
 //	table.go        which row a prim has
 //	arena.go        where the values of array columns lie
 //	record.go       one write or delete that is not sealed
-//	lookup.go       at which index of a list a row stands
+//	lookup.go       at which indices of a list a row stands
 //	changes.go      the log of sealed changes
 //	state.go        what readers see: the sealed rows, which of them live
-//	buffer.go       a block that held an earlier state, and how far it is behind
+//	spare.go        a block that held an earlier state, and how far it is behind
 //	column.go       the column itself
 //	history.go      earlier states that are still served
-//	reuse.go        blocks that are used again
+//	reuse.go        which spare block is used again
 //	pending.go      the records, by ordinal
 //	condense.go     many records of one ordinal become two
 //	write.go        writes and deletes become records

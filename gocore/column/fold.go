@@ -5,7 +5,7 @@ import (
 	"ovstage.dev/ovstage/gocore/memory"
 )
 
-// fold finds the buffer for the new state and brings it to where the rows of the records after adopt can be scattered into
+// fold finds the block for the new state and brings it to where the rows of the records after adopt can be scattered into
 // it. On failure nothing has changed.
 func (c *Column) fold(folded []record) (target memory.Block, adopt, extent int, replaced bool, err error) {
 	// The last record that covers all rows before it makes every older byte obsolete.
@@ -31,7 +31,7 @@ func (c *Column) fold(folded []record) (target memory.Block, adopt, extent int, 
 	return target, adopt, extent, replaced, nil
 }
 
-// target returns the buffer that will hold the new sealed state, already holding what precedes folded[adopt+1:], and
+// target returns the block that will hold the new sealed state, already holding what precedes folded[adopt+1:], and
 // owned by the column alone so that it may be written to. The caller owns one reference.
 func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error) {
 	size := extent * c.width
@@ -62,7 +62,7 @@ func (c *Column) target(folded []record, adopt, extent int) (memory.Block, error
 		return c.Buffer(size, false) // nothing of the old bytes is left
 	}
 	if i := c.refresh(size); i >= 0 {
-		return c.retired[i].block.Retain(), nil
+		return c.spares[i].block.Retain(), nil
 	}
 	return c.copied(old, used, size)
 }
@@ -86,7 +86,7 @@ func (c *Column) tiled(records []record, extent int) bool {
 	return named.Count() == extent
 }
 
-// foldArrays appends the values of the records to the sealed arena, or to that of the adopted record, and installs it. It
+// foldArrays appends the values of the records to the sealed arena, or to the adopted record's arena, and installs it. It
 // reports whether every span was rewritten.
 func (c *Column) foldArrays(target memory.Block, folded []record, adopt, extent int) (moved bool, err error) {
 	arena, live := c.sealed.arena, c.Sealed().Live

@@ -2,8 +2,8 @@ package column
 
 import "slices"
 
-// KeepHistory keeps the states as of the last n sealed ordinals readable: every N with floor-n < N <= floor. Each costs a
-// buffer of its own for as long as it is kept.
+// KeepHistory keeps the states as of the last n sealed ordinals readable: every N with floor-n < N <= floor. Each state
+// costs a block of its own for as long as it is kept.
 func (c *Column) KeepHistory(n uint64, floor uint64) {
 	c.keep = n
 	c.Prune(floor)
@@ -35,7 +35,7 @@ func (c *Column) Prune(floor uint64) {
 	for n < len(c.history) && c.following(n) <= c.oldest(floor) {
 		n++
 	}
-	c.forgetHistory(n)
+	c.releaseHistory(n)
 }
 
 // oldest is the lowest ordinal whose state is kept.
@@ -65,7 +65,7 @@ func (c *Column) remember() {
 	c.history = append(c.history, s)
 }
 
-func (c *Column) forgetHistory(n int) {
+func (c *Column) releaseHistory(n int) {
 	for i := range c.history[:n] {
 		c.history[i].release()
 	}

@@ -11,7 +11,7 @@ const (
 	// minReclaim is the number of deleted rows below which none is worth giving up.
 	minReclaim = 256
 
-	// maxBehind bounds the number of row sets that a reusable buffer is brought up to date with.
+	// maxBehind bounds the number of row sets that a spare block is brought up to date with.
 	maxBehind = 256
 
 	// minCondensed is the weight of records of one ordinal, in bytes, below which they are not condensed.

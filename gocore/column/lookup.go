@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-type place struct{ row, position uint32 }
+type entry struct{ row, index uint32 }
 
-// places finds the positions at which scattered rows are listed.
-type places []place
+// lookup finds the indices at which scattered rows are listed. It is sorted by row.
+type lookup []entry
 
-// newPlaces sorts rows for a search; without records there will be none.
-func newPlaces(rows Rows, records []record) places {
+// newLookup sorts rows for a search; without records nothing will be searched.
+func newLookup(rows Rows, records []record) lookup {
 	if len(records) == 0 {
 		return nil
 	}
-	p := make(places, rows.Len())
+	p := make(lookup, rows.Len())
 	for i, row := range rows.List() {
-		p[i] = place{row, uint32(i)}
+		p[i] = entry{row, uint32(i)}
 	}
-	slices.SortFunc(p, func(a, b place) int { return cmp.Compare(a.row, b.row) })
+	slices.SortFunc(p, func(a, b entry) int { return cmp.Compare(a.row, b.row) })
 	return p
 }
 
-// each calls f for every place of a row that is listed as the i-th of rows.
-func (p places) each(rows Rows, f func(at place, i int)) {
+// each calls f for every entry whose row is the i-th of rows.
+func (p lookup) each(rows Rows, f func(at entry, i int)) {
 	if start, interval := rows.Interval(); interval {
 		for _, at := range p.from(start) {
 			if int(at.row) >= rows.End() {
@@ -45,9 +45,9 @@ func (p places) each(rows Rows, f func(at place, i int)) {
 }
 
 // overlay writes what records hold of the rows over dst.
-func (p places) overlay(dst []byte, records []record, width int) {
-	put := func(at place, r record, i int) {
-		cell := dst[int(at.position)*width : (int(at.position)+1)*width]
+func (p lookup) overlay(dst []byte, records []record, width int) {
+	put := func(at entry, r record, i int) {
+		cell := dst[int(at.index)*width : (int(at.index)+1)*width]
 		if r.tombstone() {
 			clear(cell)
 		} else {
@@ -55,12 +55,12 @@ func (p places) overlay(dst []byte, records []record, width int) {
 		}
 	}
 	for _, r := range records {
-		p.each(r.rows, func(at place, i int) { put(at, r, i) })
+		p.each(r.rows, func(at entry, i int) { put(at, r, i) })
 	}
 }
 
-// from returns the places of rows from row on.
-func (p places) from(row int) places {
-	i, _ := slices.BinarySearchFunc(p, uint32(row), func(a place, row uint32) int { return cmp.Compare(a.row, row) })
+// from returns the entries of rows from row on.
+func (p lookup) from(row int) lookup {
+	i, _ := slices.BinarySearchFunc(p, uint32(row), func(a entry, row uint32) int { return cmp.Compare(a.row, row) })
 	return p[i:]
 }

@@ -14,7 +14,7 @@ func (c *Column) upTo(ordinal uint64) []record {
 	return c.records[:sort.Search(n, func(i int) bool { return c.records[i].ordinal > ordinal })]
 }
 
-// enter puts a record behind those of its ordinal and returns its place.
+// enter puts a record behind the others of its ordinal and returns its index.
 func (c *Column) enter(r record) (at int) {
 	r.mustFit(len(c.paths), c.width)
 	at = len(c.upTo(r.ordinal))
@@ -26,23 +26,23 @@ func (c *Column) enter(r record) (at int) {
 	return at
 }
 
-// remove takes a record out and dismisses it.
+// remove takes a record out and releases what it holds.
 func (c *Column) remove(at int) {
 	r := c.records[at]
 	for i := at + 1; i < len(c.records) && c.records[i].ordinal == r.ordinal; i++ {
 		c.records[i].weight -= r.size()
 	}
 	c.records = slices.Delete(c.records, at, at+1)
-	c.dismiss(r)
+	c.releaseRecord(r)
 }
 
-// dismiss gives back what a record holds.
-func (c *Column) dismiss(r record) {
+// releaseRecord releases what a record holds. Its block may be used again.
+func (c *Column) releaseRecord(r record) {
 	r.rows.Release()
 	if r.tombstone() {
 		c.tombstones--
 		return
 	}
 	r.arena.Block.Release()
-	c.retire(r.block, 0, true)
+	c.reuse(r.block, 0, true)
 }

@@ -16,7 +16,7 @@ type record struct {
 	arena   Arena // array columns
 
 	weight    int // bytes that this record and those of its ordinal before it keep alive
-	condensed int // what of that was left when they were last condensed
+	condensed int // what of the weight was left when they were last condensed
 }
 
 // Latest is above every ordinal: as of it a value is the newest that was written, sealed or not.
@@ -74,14 +74,14 @@ func overlay(dst []byte, start, end int, r record, width int) {
 	}
 }
 
-// recent knows which rows were written at one ordinal, the one written last, so that a write that repeats another finds
-// out without a search.
+// recent knows which rows were written at the ordinal that was written last, so that a write that repeats another is found
+// without a search.
 type recent struct {
 	ordinal uint64
 	rows    map[Rows]struct{}
 }
 
-// maxRecent bounds what recent knows. Whoever repeats more is none the worse for it: records are condensed.
+// maxRecent bounds what recent knows. A client that repeats more writes loses nothing: their records are condensed.
 const maxRecent = 1024
 
 // by notes a write and reports whether it may repeat an earlier one of its ordinal.

@@ -11,7 +11,7 @@ import (
 
 // Rows names rows of a column in the order in which a payload lists them: either the interval [start, start+n) or an
 // explicit list. The list lives off the Go heap because read groups hand the very same array to clients as an index
-// map. A Rows value does not own its list by itself: Retain and Release say who keeps it alive.
+// map. A Rows value does not own its list by itself: Retain and Release keep it alive and let it go.
 type Rows struct {
 	start int
 	n     int
@@ -28,7 +28,7 @@ func Interval(start, n int) Rows {
 }
 
 // Indexed returns the rows that index lists and takes over the caller's reference to it. Rows that turn out to be
-// consecutive become an interval and the list is given back.
+// consecutive become an interval and the list is released.
 func Indexed(index memory.Block, n int) Rows {
 	list := index.Uint32s(n)
 	end, consecutive := 0, true
@@ -185,7 +185,7 @@ func (r Rows) eachIn(start, end int, f func(i, row int)) {
 	}
 }
 
-// scatter writes the packed rows of src to their places in dst. A row that is listed twice keeps its last value.
+// scatter writes the packed rows of src to their rows in dst. A row that is listed twice keeps its last value.
 func (r Rows) scatter(dst, src []byte, width int) {
 	r.mustLie(dst, width)
 	mustHold(src, r.n, width)

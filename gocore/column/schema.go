@@ -7,7 +7,7 @@ type Schema struct {
 	DType    tensor.DType    // element type; Lanes is the whole tuple width
 	Array    bool            // one variable-length array per row instead of one value
 	Semantic tensor.Semantic // role of the bytes
-	Type     Type            // what they are called where they come from; zero: nobody has said
+	Type     Type            // what they are called where they come from; zero: unknown
 }
 
 // String names the schema for error texts: "float32x3 POINT".
@@ -32,6 +32,6 @@ func (s Schema) Spelled() string {
 
 // Type is the name of a type, such as that of a USD value: it tells apart what element type and role do not.
 type Type struct {
-	Token uint64 // its number, for who asks
+	Token uint64 // the number of the name, which queries answer with
 	Name  string
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Seal folds every record at or below floor into the sealed state, in order. The cost is the bytes that the records
-// touch: none for the buffer of a covering record, which becomes the sealed buffer as it is. On failure (memory) nothing
+// touch: none for a covering record, whose block becomes the sealed block as it is. On failure (memory) nothing
 // has changed and the call may be repeated.
 //
 // A column that keeps history folds the last ordinals one by one, so that each has a state.
@@ -26,8 +26,8 @@ func (c *Column) Seal(floor uint64) error {
 	return nil
 }
 
-// Amend folds records whose ordinals are sealed already, as derived values have them: the new state takes the place of the
-// one at the same ordinal, which only readers who hold it still have. On failure (memory) the records wait for the next
+// Amend folds records whose ordinals are sealed already, as derived values have them: the new state replaces the state
+// at the same ordinal, which then only the readers that hold it have. On failure (memory) the records wait for the next
 // Seal.
 func (c *Column) Amend(floor uint64) error {
 	if err := c.Seal(floor); err != nil {
@@ -70,7 +70,7 @@ func (c *Column) seal(floor uint64) error {
 }
 
 // install makes target the sealed block and brings the books up to date: which rows are live, which rows the
-// reusable buffers are behind by, and which records are gone. It takes over the reference to target.
+// spare blocks are behind by, and which records are gone. It takes over the reference to target.
 func (c *Column) install(target memory.Block, folded []record, replaced bool, extent int) {
 	held := c.sealed.extent
 	if c.sealed.follow(folded) {
@@ -80,22 +80,22 @@ func (c *Column) install(target memory.Block, folded []record, replaced bool, ex
 
 	previous := c.sealed.block
 	c.sealed.block = target
-	for i := len(c.retired) - 1; i >= 0; i-- {
-		if c.retired[i].block == target {
-			c.retired[i].block.Release()
-			c.retired = slices.Delete(c.retired, i, i+1)
+	for i := len(c.spares) - 1; i >= 0; i-- {
+		if c.spares[i].block == target {
+			c.spares[i].block.Release()
+			c.spares = slices.Delete(c.spares, i, i+1)
 		}
 	}
 	switch {
 	case previous == target: // changed in place; drop the second reference
 		target.Release()
 	case previous.Valid():
-		c.retire(previous, held, false)
+		c.reuse(previous, held, false)
 	}
-	for i := range c.retired {
+	for i := range c.spares {
 		for _, r := range folded {
 			if !r.tombstone() {
-				c.retired[i].fallBehind(r.rows, extent, replaced)
+				c.spares[i].fallBehind(r.rows, extent, replaced)
 			}
 		}
 	}
@@ -106,16 +106,16 @@ func (c *Column) install(target memory.Block, folded []record, replaced bool, ex
 			r.arena.Block.Release() // the column has references of its own
 			r.block.Release()
 		} else {
-			c.dismiss(r)
+			c.releaseRecord(r)
 		}
 	}
 	c.records = slices.Delete(c.records, 0, len(folded))
 	c.reclaim()
 }
 
-// reclaim gives up rows that were deleted, so that prims that come and go do not grow the column. It waits until they
-// are a quarter of it, because whatever was looked up before has to be looked up again, and until the deletes have left
-// the log of changes, which names them by row. Snapshots do not care: they hold buffers and row numbers of their own.
+// reclaim gives up rows that were deleted, so that prims that come and go do not grow the column. It waits until the
+// deleted rows are a quarter of the column, because every row that was looked up has to be looked up again, and until the
+// deletes have left the log of changes, which names them by row. Snapshots go on unchanged: they hold blocks and lists of rows of their own.
 func (c *Column) reclaim() {
 	if c.sealed.lost < minReclaim || 4*c.sealed.lost <= c.sealed.extent {
 		return
@@ -149,5 +149,5 @@ func (c *Column) reclaim() {
 	}
 	c.sealed.shape++
 	c.changes.forget(rows)
-	c.giveUp(rows)
+	c.vacate(rows)
 }

@@ -29,8 +29,8 @@ func (s *state) release() {
 	s.arena.Block.Release()
 }
 
-// Snapshot is a sealed state as a reader gets it. It is valid until the column changes; whoever needs the bytes for longer
-// retains their block.
+// Snapshot is a sealed state as a reader gets it. It is valid until the column changes; a caller that needs the bytes for
+// longer retains their block.
 type Snapshot struct{ *state }
 
 // Block holds the rows; it is no block while nothing is sealed.
@@ -75,20 +75,20 @@ func (s Snapshot) Dense(n int) bool { return s.live == nil && n <= s.extent }
 // follow applies records to the sets of live and deleted rows, in order, and reports whether the live rows changed.
 func (s *state) follow(records []record) bool {
 	before, rows, extent := bitset.Set(nil), s.rows, s.extent
-	extinct := slices.ContainsFunc(records, record.tombstone)
-	if extinct {
+	deleting := slices.ContainsFunc(records, record.tombstone)
+	if deleting {
 		s.open(s.extent)
 		before = slices.Clone(s.live)
 	}
 	for _, r := range records {
 		if r.tombstone() {
-			s.extinguish(r.rows)
+			s.markDeleted(r.rows)
 		} else {
-			s.enliven(r.rows)
+			s.markLive(r.rows)
 		}
 	}
-	changed := s.rows != rows || extinct && !s.live.Equal(before)
-	if changed || extinct || s.extent != extent {
+	changed := s.rows != rows || deleting && !s.live.Equal(before)
+	if changed || deleting || s.extent != extent {
 		s.shape++
 	}
 	if s.rows == s.extent {
@@ -97,9 +97,9 @@ func (s *state) follow(records []record) bool {
 	return changed
 }
 
-// enliven marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, and rows
+// markLive marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, and rows
 // that hold one already, cost nothing each when they are consecutive.
-func (s *state) enliven(rows Rows) {
+func (s *state) markLive(rows Rows) {
 	start, interval := rows.Interval()
 	if s.live == nil {
 		if rows.End() <= s.extent {
@@ -135,8 +135,8 @@ func (s *state) revive(row int) {
 	}
 }
 
-// extinguish marks rows as deleted.
-func (s *state) extinguish(rows Rows) {
+// markDeleted marks rows as deleted.
+func (s *state) markDeleted(rows Rows) {
 	s.open(rows.End())
 	s.gone = s.gone.Grow(s.extent)
 	rows.each(func(row int) {

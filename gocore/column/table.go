@@ -79,8 +79,8 @@ func (t *table) add(paths []uint32) int {
 	return len(t.paths) - len(paths)
 }
 
-// giveUp makes rows vacant.
-func (t *table) giveUp(rows []uint32) {
+// vacate makes rows vacant.
+func (t *table) vacate(rows []uint32) {
 	if t.shared {
 		t.paths, t.shared = slices.Clone(t.paths), false
 	}

@@ -9,8 +9,8 @@ import (
 // Compose writes into dst, packed in the order of rows, the newest value of each row at or below ordinal, sealed or not;
 // a row that has none, or was deleted, gets zeros. Rows may reach beyond those that exist.
 //
-// For an interval it costs one copy of what it covers plus the records above; for scattered rows what they are, unless they
-// are a large part of a column with unsealed records, which is then copied whole.
+// For an interval it costs one copy of what it covers plus the records above; for scattered rows it costs what they hold, unless
+// they are a large part of a column with unsealed records, which is then copied whole.
 func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 	if start, ok := rows.Interval(); ok {
 		c.compose(dst[:rows.Len()*c.width], start, rows.End(), ordinal)
@@ -19,7 +19,7 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 	records := c.upTo(ordinal)
 	if 8*rows.Len() < len(c.paths) || len(records) == 0 {
 		c.pick(dst, rows)
-		newPlaces(rows, records).overlay(dst, records, c.width)
+		newLookup(rows, records).overlay(dst, records, c.width)
 		return nil
 	}
 	whole, err := memory.Alloc(rows.End()*c.width, memory.Maps)
@@ -33,14 +33,14 @@ func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
 	return nil
 }
 
-// Draft returns a block that starts with what Compose writes. Where the rows are the whole column, and a buffer that held an
+// Draft returns a block that starts with what Compose writes. Where the rows are the whole column, and a block that held an
 // earlier sealed state is free, only what changed since is copied.
 func (c *Column) Draft(rows Rows, ordinal uint64) (memory.Block, error) {
 	size := rows.Len() * c.width
 	if rows.covers(len(c.paths)) && c.sealed.live == nil && c.sealed.block.Valid() {
 		if i := c.refresh(size); i >= 0 {
-			block := c.retired[i].block
-			c.retired = slices.Delete(c.retired, i, i+1)
+			block := c.spares[i].block
+			c.spares = slices.Delete(c.spares, i, i+1)
 			for _, r := range c.upTo(ordinal) {
 				overlay(block.Bytes(), 0, rows.End(), r, c.width)
 			}
@@ -78,15 +78,15 @@ func (c *Column) Values(rows Rows, ordinal uint64) [][]byte {
 	}
 	records := c.upTo(ordinal)
 	start, interval := rows.Interval()
-	p := places(nil)
+	p := lookup(nil)
 	if !interval {
-		p = newPlaces(rows, records)
+		p = newLookup(rows, records)
 	}
 	for _, r := range records {
 		if interval {
 			r.rows.eachIn(start, rows.End(), func(k, row int) { put(row-start, r, k) })
 		} else {
-			p.each(r.rows, func(at place, k int) { put(int(at.position), r, k) })
+			p.each(r.rows, func(at entry, k int) { put(int(at.index), r, k) })
 		}
 	}
 	return values

@@ -3,9 +3,9 @@ package column
 import "ovstage.dev/ovstage/gocore/memory"
 
 // Write adds a record: block holds the packed bytes of rows. It takes over the caller's reference to block and adds its
-// own to rows. It costs nothing per row. What it makes unobservable, writes of the same ordinal to rows that it rewrites,
-// goes at once where that is easily seen, else when it has become too much (condense): a client that never seals does not
-// fill the memory with values that nobody can see.
+// own to rows. It costs nothing per row. Earlier writes of its ordinal to the same rows can no longer be
+// observed: they go at once where a short look finds them, else when there are too many (condense): a client that never seals does not
+// fill the memory with values that no reader can see.
 func (c *Column) Write(rows Rows, ordinal uint64, block memory.Block) {
 	c.WriteArrays(rows, ordinal, block, Arena{})
 }
@@ -35,7 +35,7 @@ func (c *Column) Delete(rows Rows, ordinal uint64) {
 // Undelete takes back the last Delete at an ordinal, as long as nothing was recorded at it since.
 func (c *Column) Undelete(ordinal uint64) { c.remove(len(c.upTo(ordinal)) - 1) }
 
-// dropRewritten dismisses the records of an ordinal that a write of rows makes unobservable, as far as they lie near the end.
+// dropRewritten removes the records of an ordinal that a write of rows makes unobservable, as far as they lie near the end.
 func (c *Column) dropRewritten(rows Rows, ordinal uint64) {
 	const near = 64
 	for i, kept := len(c.upTo(ordinal))-1, 0; i >= 0 && c.records[i].ordinal == ordinal && kept < near; i-- {

@@ -77,8 +77,8 @@ func (e *OutOfMemory) Error() string {
 		"no longer needed, or use fewer rows", e.Size, e.Purpose)
 }
 
-// Block is one buffer, as a handle: copying it copies no bytes and adds no reference. Whoever holds a reference calls
-// Release once. Blocks compare equal when they are the same buffer; the zero value is no block.
+// Block is one buffer, as a handle: copying it copies no bytes and adds no reference. Each reference is released
+// once. Blocks compare equal when they are the same buffer; the zero value is no block.
 type Block struct{ p *C.ov_block }
 
 // Alloc returns a block of size bytes with one reference. Its contents are unspecified, often those of a released block.
@@ -149,7 +149,7 @@ func (b Block) Release() {
 }
 
 // Refs returns the number of references, 0 for no block. It counts what C holds as well; another thread may change it at
-// any time, so only "nobody but me" (1) is a lasting answer.
+// any time, so only 1, the caller's own, is a lasting answer.
 func (b Block) Refs() int {
 	if b.p == nil {
 		return 0
@@ -204,7 +204,7 @@ func (b Block) Writable() Block {
 	return b
 }
 
-// Foreign reports whether the bytes belong to somebody else: they are read, never written to and never recycled.
+// Foreign reports whether the bytes belong to a client: they are read, never written to and never recycled.
 func (b Block) Foreign() bool { return b.p != nil && b.p.give_back != nil }
 
 // Pointer returns the address of the first byte, nil for no block.
@@ -222,7 +222,7 @@ func (b Block) C() unsafe.Pointer { return unsafe.Pointer(b.p) }
 func FromC(p unsafe.Pointer) Block { return Block{(*C.ov_block)(p)} }
 
 // Detach returns a new block, with one reference, that owns b's bytes at a new address. b keeps its address and stays
-// writable with unspecified contents: whoever still writes through a view of it no longer reaches the bytes. From 1 MiB up
+// writable with unspecified contents: a write through a view of it no longer reaches the bytes. From 1 MiB up
 // pages are moved instead of copied. The error is an *OutOfMemory, and b is then as it was. No block gives no block.
 func (b Block) Detach() (Block, error) {
 	if b.p == nil {

@@ -2,7 +2,7 @@
  * ov_block.h - reference-counted, aligned buffers outside any garbage-collected heap.
  *
  * Columns, maps, index maps and descriptors live in blocks. A view, a DLPack export or a stage holds a block by holding
- * one reference; whoever drops the last reference gives the memory back, on whatever thread that happens, with or
+ * one reference; the release of the last reference frees the memory, on whatever thread it happens, with or
  * without a Go or Python runtime around. That is why this file is plain C: a consumer may free a tensor long after both
  * are gone.
  *
@@ -49,14 +49,14 @@ typedef struct ov_block {
   uint32_t purpose;
 
   /* the allocator's own, from here on */
-  uint32_t kind;                              /* from malloc, a mapping of its own, or somebody else's memory */
+  uint32_t kind;                              /* from malloc, a mapping of its own, or foreign memory          */
   uint32_t size_class;                        /* index of its free list */
   uint32_t hollow;                            /* its pages were moved away by a detach */
   uint32_t guarded;                           /* it can be protected: a mapping of its own that is never pooled */
   uint32_t protected;                         /* its bytes are read-only */
   struct ov_block *newer, *older;             /* pooled: all free blocks, by the time of their release */
   struct ov_block *class_newer, *class_older; /* pooled: those of one size class */
-  void (*give_back)(void* owner);             /* somebody else's memory: how to let go of it */
+  void (*give_back)(void* owner);             /* foreign memory: how its owner gets it back   */
   void* owner;
 } ov_block;
 
@@ -68,17 +68,18 @@ ov_block* ov_block_alloc(uint64_t size, uint32_t purpose);
 ov_block* ov_block_alloc_zeroed(uint64_t size, uint32_t purpose);
 
 /*
- * A block over `size` bytes at `data` that belong to somebody else, who neither writes to nor frees them before
- * `give_back(owner)` runs: once, after the last reference has gone. Who drops that may hold locks, and give_back is
- * foreign code: it is due then, and runs in ov_blocks_give_back. NULL: out of memory, and `give_back` is not called.
+ * A block over `size` bytes at `data` that belong to a client, which neither writes to nor frees them before
+ * `give_back(owner)` runs: once, after the last reference has gone. The thread that releases it may hold locks, and
+ * give_back is foreign code: it is due then, and runs in ov_blocks_give_back. NULL: out of memory, and `give_back` is
+ * not called.
  */
 ov_block* ov_block_foreign(void* data, uint64_t size, uint32_t purpose, void (*give_back)(void* owner), void* owner);
 
 /* Blocks whose give_back is due, newest first. */
 extern ov_block* ov_blocks_due;
 
-/* Runs what is due, whoever made it so. For a caller that holds no lock, as every call into the library has none when
- * it ends. A give_back may call back. */
+/* Runs what is due, whichever thread made it due. For a caller that holds no lock, as every call into the library has
+ * none when it ends. A give_back may call back. */
 void ov_blocks_give_back(void);
 
 void ov_block_retain(ov_block* block);
@@ -126,7 +127,7 @@ void ov_memory_trim(void);
 void ov_memory_guard(int on);
 int ov_memory_guarding(void);
 
-/* Make a block's bytes read-only, where it can be, because somebody beside the engine is given them; and writable
+/* Make a block's bytes read-only, where it can be, because a client is given them; and writable
  * again, for an engine that alone holds it. NULL is ignored. */
 void ov_block_protect(ov_block* block);
 void ov_block_unprotect(ov_block* block);

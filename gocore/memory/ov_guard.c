@@ -1,6 +1,6 @@
 /*
- * ov_guard.c - debugging: sealed bytes that readers hold are read-only pages, and who writes to them is told what it
- * did.
+ * ov_guard.c - debugging: sealed bytes that readers hold are read-only pages, and a write to them ends the
+ * process with a sentence.
  *
  * While it is on, every block of a column is a mapping of its own, is not pooled, and can be protected. The addresses
  * of these blocks are in a table that a signal handler may look at.

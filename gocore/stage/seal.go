@@ -59,7 +59,7 @@ func (s *Stage) fold(a *attribute) {
 			a.keeping = true
 			s.keeping = append(s.keeping, a)
 		case c.Spent():
-			c.Shed()
+			c.Trim()
 			if !c.spent {
 				c.spent = true
 				s.spent = append(s.spent, spent{a, c})

@@ -1,4 +1,4 @@
-// Package borrowed makes blocks over memory that belongs to somebody else, for tests: an owner in C hands its memory over
+// Package borrowed makes blocks over memory that belongs to a client, for tests: an owner in C hands its memory over
 // with ov_block_foreign, and Go tests can't call C themselves.
 package borrowed
 
