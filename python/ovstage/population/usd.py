@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ovstage.stage import Stage
 
 __all__ = [
+    "DEFAULT_TIME",
     "add_usd_reference",
     "add_usd_reference_async",
     "add_usd_reference_from_string",
@@ -62,7 +63,8 @@ Descs = Desc | Iterable[Desc]
 Domains = PopulationDomain | int
 Result = TypeVar("Result")
 
-DEFAULT = math.nan  # USD's default time
+DEFAULT_TIME = math.nan
+"""USD's default time: the values that hold where no time sample does."""
 RENDERING = PopulationDomain.RENDERING
 
 
@@ -73,16 +75,18 @@ def open_usd(
     stage: Stage,
     path: Path,
     ordinal: int = 1,
-    time_code: float = DEFAULT,
+    time_code: float = DEFAULT_TIME,
     domains: Domains = RENDERING,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Populate ``stage`` at ``ordinal`` with the scene in the USD file ``path``, instead of the scene opened before.
 
-    ``time_code`` is in seconds; nan stands for USD's default time. Every active, defined prim becomes a row, prims
-    inside instances included, with its authored values and the fallbacks of its schemas. ``domains`` chooses: RENDERING
-    leaves out physics, PHYSICS everything but physics and what is above it.
+    ``time_code`` is in seconds; ``DEFAULT_TIME`` stands for USD's default time. In all calls it may be called ``time``
+    instead, by keyword. Every active, defined prim becomes a row, prims inside instances included, with its authored
+    values and the fallbacks of its schemas. ``domains`` chooses: RENDERING leaves out physics, PHYSICS everything but
+    physics and what is above it.
 
     Raises ``OvstageError`` when usd-core is missing, the file cannot be opened, or the ordinal is sealed already; then
     nothing has been written. A call that is interrupted has written nothing or everything.
@@ -91,7 +95,7 @@ def open_usd(
     which has written nothing. Its last call, ``(1, 1, "writing columns")``, says that everything is written: what it
     raises then goes to ``threading.excepthook``, and the report is returned.
     """
-    return _open("open_usd", stage, _file(path), ordinal, time_code, _domain(domains), progress).run()
+    return _open("open_usd", stage, _file(path), ordinal, _seconds(time_code, time), _domain(domains), progress).run()
 
 
 open_usd_from_file = open_usd
@@ -101,93 +105,108 @@ def open_usd_async(
     stage: Stage,
     path: Path,
     ordinal: int = 1,
-    time_code: float = DEFAULT,
+    time_code: float = DEFAULT_TIME,
     domains: Domains = RENDERING,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Operation:
     """``open_usd``; ``wait()`` returns the ``Report``."""
-    return _open("open_usd", stage, _file(path), ordinal, time_code, _domain(domains), progress).start()
+    return _open("open_usd", stage, _file(path), ordinal, _seconds(time_code, time), _domain(domains), progress).start()
 
 
 def open_usd_from_string(
     stage: Stage,
     usda: str,
     ordinal: int = 1,
-    time_code: float = DEFAULT,
+    time_code: float = DEFAULT_TIME,
     domains: Domains = RENDERING,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """``open_usd`` with the text of a USDA layer."""
-    return _open("open_usd_from_string", stage, _text(usda), ordinal, time_code, _domain(domains), progress).run()
+    return _open(
+        "open_usd_from_string", stage, _text(usda), ordinal, _seconds(time_code, time), _domain(domains), progress
+    ).run()
 
 
 def open_usd_from_string_async(
     stage: Stage,
     usda: str,
     ordinal: int = 1,
-    time_code: float = DEFAULT,
+    time_code: float = DEFAULT_TIME,
     domains: Domains = RENDERING,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Operation:
     """``open_usd_from_string``; ``wait()`` returns the ``Report``."""
-    return _open("open_usd_from_string", stage, _text(usda), ordinal, time_code, _domain(domains), progress).start()
+    return _open(
+        "open_usd_from_string", stage, _text(usda), ordinal, _seconds(time_code, time), _domain(domains), progress
+    ).start()
 
 
 def open_usd_with_desc(
     stage: Stage,
     path: Path,
     ordinal: int,
-    time_code: float,
-    descs: Descs,
+    time_code: float | None = None,
+    descs: Descs | None = None,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """``open_usd`` with what ``descs``, one ``Desc`` or several, describe; they add up."""
-    return _open("open_usd_with_desc", stage, _file(path), ordinal, time_code, _descs(descs), progress).run()
+    return _open(
+        "open_usd_with_desc", stage, _file(path), ordinal, _seconds(time_code, time), _descs(descs), progress
+    ).run()
 
 
 def open_usd_with_desc_async(
     stage: Stage,
     path: Path,
     ordinal: int,
-    time_code: float,
-    descs: Descs,
+    time_code: float | None = None,
+    descs: Descs | None = None,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Operation:
     """``open_usd_with_desc``; ``wait()`` returns the ``Report``."""
-    return _open("open_usd_with_desc", stage, _file(path), ordinal, time_code, _descs(descs), progress).start()
+    return _open(
+        "open_usd_with_desc", stage, _file(path), ordinal, _seconds(time_code, time), _descs(descs), progress
+    ).start()
 
 
 def open_usd_from_string_with_desc(
     stage: Stage,
     usda: str,
     ordinal: int,
-    time_code: float,
-    descs: Descs,
+    time_code: float | None = None,
+    descs: Descs | None = None,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """``open_usd_with_desc`` with the text of a USDA layer."""
     name = "open_usd_from_string_with_desc"
-    return _open(name, stage, _text(usda), ordinal, time_code, _descs(descs), progress).run()
+    return _open(name, stage, _text(usda), ordinal, _seconds(time_code, time), _descs(descs), progress).run()
 
 
 def open_usd_from_string_with_desc_async(
     stage: Stage,
     usda: str,
     ordinal: int,
-    time_code: float,
-    descs: Descs,
+    time_code: float | None = None,
+    descs: Descs | None = None,
     *,
+    time: float | None = None,
     progress: Progress | None = None,
 ) -> Operation:
     """``open_usd_from_string_with_desc``; ``wait()`` returns the ``Report``."""
     name = "open_usd_from_string_with_desc"
-    return _open(name, stage, _text(usda), ordinal, time_code, _descs(descs), progress).start()
+    return _open(name, stage, _text(usda), ordinal, _seconds(time_code, time), _descs(descs), progress).start()
 
 
 # --- editing ----------------------------------------------------------------------------------------------------------
@@ -262,18 +281,22 @@ def apply_usd_changes_async(
     return _apply(stage, ordinal, reload, progress).start()
 
 
-def update_from_usd_time(stage: Stage, ordinal: int, time_code: float) -> Report:
+def update_from_usd_time(
+    stage: Stage, ordinal: int, time_code: float | None = None, *, time: float | None = None
+) -> Report:
     """Read the scene at another time, in seconds, and publish at ``ordinal`` what is different then.
 
     Edits of the scene that are still pending are published with it. Later calls read at this time too. From one time to
     another only the prims that have several samples are read again, unless there are selectors.
     """
-    return _retime(stage, ordinal, time_code).run()
+    return _retime(stage, ordinal, _seconds(time_code, time)).run()
 
 
-def update_from_usd_time_async(stage: Stage, ordinal: int, time_code: float) -> Operation:
+def update_from_usd_time_async(
+    stage: Stage, ordinal: int, time_code: float | None = None, *, time: float | None = None
+) -> Operation:
     """``update_from_usd_time``; ``wait()`` returns the ``Report``."""
-    return _retime(stage, ordinal, time_code).start()
+    return _retime(stage, ordinal, _seconds(time_code, time)).start()
 
 
 # --- what is there ----------------------------------------------------------------------------------------------------
@@ -331,12 +354,12 @@ def _open(
     stage: Stage,
     origin: Origin,
     ordinal: int,
-    time_code: float,
+    seconds: float,
     descs: tuple[Desc, ...],
     progress: Progress | None,
 ) -> Call[Report]:
     guard.stage(stage)
-    seconds, ordinal = _seconds(time_code), guard.ordinal(ordinal)
+    ordinal = guard.ordinal(ordinal)
     _require_callable(progress)
     require(name)
     from ovstage.population.scope import Scope
@@ -374,8 +397,8 @@ def _apply(stage: Stage, ordinal: int, reload: bool, progress: Progress | None) 
     return _call("apply_usd_changes", stage, lambda session, job: session.apply(stage, job, ordinal, reload, progress))
 
 
-def _retime(stage: Stage, ordinal: int, time_code: float) -> Call[Report]:
-    ordinal, seconds = guard.ordinal(ordinal), _seconds(time_code)
+def _retime(stage: Stage, ordinal: int, seconds: float) -> Call[Report]:
+    ordinal = guard.ordinal(ordinal)
     return _call("update_from_usd_time", stage, lambda session, job: session.retime(stage, job, ordinal, seconds))
 
 
@@ -401,15 +424,18 @@ def _flag(value: bool, name: str) -> bool:
     return value
 
 
-def _seconds(time_code: float) -> float:
-    """A time; nan stands for USD's default time."""
+def _seconds(time_code: float | None, time: float | None) -> float:
+    """The time, by the name it has at interface level 0.2 or at 0.3."""
+    name, given = ("time_code", time_code) if time is None else ("time", time)
+    if time is not None and time_code is not None and time_code is not DEFAULT_TIME:
+        raise TypeError(f"time is given twice, as time_code={time_code!r} and as time={time!r}: give one of them")
     try:
-        seconds = float(time_code)
+        seconds = float(given)  # type: ignore[arg-type]  # None is refused like all else that is no number
     except (TypeError, ValueError, OverflowError):
         expected = "a number of seconds, or nan for USD's default time"
-        raise TypeError(f"time_code must be {expected}, got {reprlib.repr(time_code)}") from None
+        raise TypeError(f"{name} must be {expected}, got {reprlib.repr(given)}") from None
     if math.isinf(seconds):
-        raise ValueError(f"time_code must be finite, or nan for USD's default time, got {seconds}")
+        raise ValueError(f"{name} must be finite, or nan for USD's default time, got {seconds}")
     return seconds
 
 
@@ -417,10 +443,10 @@ def _domain(domains: Domains) -> tuple[Desc, ...]:
     return (Desc(domains),)
 
 
-def _descs(descs: Descs) -> tuple[Desc, ...]:
+def _descs(descs: Descs | None) -> tuple[Desc, ...]:
     if isinstance(descs, Desc):
         return (descs,)
-    found = tuple(guard.entries(descs, "descs", "a Desc or a list of Descs"))
+    found = tuple(guard.entries(descs, "descs", "a Desc or a list of Descs"))  # type: ignore[arg-type]  # None is refused
     for position, desc in enumerate(found):
         if not isinstance(desc, Desc):
             raise TypeError(f"descs[{position}] must be a Desc, got {desc!r}")
