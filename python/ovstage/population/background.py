@@ -96,10 +96,15 @@ class Queue:
     def add(self, job: Job) -> Job:
         """Do a job when those before it have ended."""
         with self._lock:
-            self._pending.append(job)  # the thread waits for the lock before it looks
+            self._pending.append(job)
             if not self._running:
-                threading.Thread(target=self._drain, name=self._name).start()
                 self._running = True
+                try:
+                    threading.Thread(target=self._drain, name=self._name).start()
+                except (RuntimeError, MemoryError):  # there is no thread; at a Ctrl-C there may be one
+                    self._running = False
+                    self._pending.remove(job)
+                    raise
         return job
 
     def _drain(self) -> None:

@@ -49,7 +49,11 @@ class Calls:
                 return result
 
             self._open[number] = job = Job(name, then_forget, outcome)
-            return number, self._queue.add(job)
+            try:
+                return number, self._queue.add(job)
+            except BaseException:
+                self.forget(number)
+                raise
 
     def find(self, number: int) -> Job | None:
         """A call that is not done, or that failed before any wait has told it."""
