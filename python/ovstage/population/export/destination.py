@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -82,9 +83,11 @@ class ExportDestination:
     ) -> DestinationCreateOperation:
         """``create`` on a thread of its own; a busy identifier is refused at once."""
         made = named("create_export_destination", lambda: cls(stage, identifier, mode))
-        return DestinationCreateOperation(
-            stage, name="create_export_destination", work=made._open, value=made, destination=made
+        operation = DestinationCreateOperation(
+            stage, name="create_export_destination", work=made._open, destination=made
         )
+        made._pending = operation._job
+        return operation
 
     @property
     def closed(self) -> bool:
@@ -109,9 +112,7 @@ class ExportDestination:
     def save_async(self) -> DestinationOperation:
         """``save`` on a thread of its own."""
         self._live()
-        return DestinationOperation(
-            self._stage, name="ExportDestination.save", work=lambda: self._opened().save(), destination=self
-        )
+        return self._submit("ExportDestination.save", lambda: self._opened().save())
 
     def close(self) -> None:
         """Close it without saving; what is under way finishes first. May be called again."""
@@ -124,7 +125,7 @@ class ExportDestination:
         """``close`` on a thread of its own."""
         self._live()
         self._closed = True
-        return DestinationOperation(self._stage, name="ExportDestination.close", work=self._end, destination=self)
+        return self._submit("ExportDestination.close", self._end)
 
     def __enter__(self) -> Self:
         self._live()
@@ -151,6 +152,11 @@ class ExportDestination:
     def _live(self) -> None:
         if self._closed:
             raise RuntimeError(f"the ExportDestination of {self.identifier!r} is closing or closed")
+
+    def _submit(self, name: str, work: Callable[[], None]) -> DestinationOperation:
+        operation = DestinationOperation(self._stage, name=name, work=work)
+        self._pending = operation._job
+        return operation
 
     def _settle(self) -> None:
         """Wait for what is under way; its outcome belongs to its own operation."""
@@ -204,12 +210,11 @@ def export_to_destination_async(
     """``export_to_destination`` on a thread of its own."""
     _require_own(stage, destination)
     judged = rules.options(ordinal, options)
-    return ExportOperation(
-        stage,
-        name="export_to_destination",
-        work=lambda: destination._opened().write(stage, judged),
-        destination=destination,
+    operation = ExportOperation(
+        stage, name="export_to_destination", work=lambda: destination._opened().write(stage, judged)
     )
+    destination._pending = operation._job
+    return operation
 
 
 def _require_own(stage: Stage, destination: ExportDestination) -> None:

@@ -36,7 +36,6 @@ class _ExportCall:
         name: str,
         work: Callable[[], Any],
         value: Any = None,
-        destination: ExportDestination | None = None,
     ) -> None:
         self._status: int = ErrorCode.OK
         self._op_id = next(self._ids)
@@ -47,8 +46,6 @@ class _ExportCall:
         self._consumed = False
         self._outcome = Outcome(stage, name)
         self._job = _queue.add(Job(name, lambda _: named(name, work), self._outcome))
-        if destination is not None:
-            destination._pending = self._job
 
     @property
     def status(self) -> int:
@@ -106,15 +103,15 @@ class ExportOperation(_ExportCall):
 class DestinationOperation(_ExportCall):
     """A save or a close under way; ``wait()`` returns ``True``."""
 
-    def __init__(self, stage: Stage, *, name: str, work: Callable[[], Any], value: Any = True, **details: Any) -> None:
-        super().__init__(stage, name=name, work=work, value=value, **details)
+    def __init__(self, stage: Stage, *, name: str, work: Callable[[], Any], value: Any = True) -> None:
+        super().__init__(stage, name=name, work=work, value=value)
 
 
 class DestinationCreateOperation(DestinationOperation):
     """A creation under way; ``wait()`` returns the destination, which may be used at once."""
 
-    def __init__(self, stage: Stage, *, destination: ExportDestination, **details: Any) -> None:
-        super().__init__(stage, destination=destination, **details)
+    def __init__(self, stage: Stage, *, name: str, work: Callable[[], Any], destination: ExportDestination) -> None:
+        super().__init__(stage, name=name, work=work, value=destination)
         self.destination = destination
 
 
