@@ -252,11 +252,11 @@ test_go() {
   check 'go vet' go vet ./...
   # The tag invariants has what must be true checked, and given-up memory filled and protected.
   check 'Go tests, race detector and invariants on' go_test -race -tags invariants ./gocore/...
-  check 'golden scripts, played by Go' go_test -race -tags invariants ./tests/go/...
+  check 'Go interface, golden scripts' go_test -race -tags invariants . ./tests/go/...
   # With the tag tiny caches and logs are so small that the random plays go through all that happens at their bounds.
   check 'Go tests, tiny bounds' go_test -tags tiny ./gocore/column ./gocore/query ./gocore/stage
   # The race detector cannot be loaded with a shared library, so the packages around the C ABI go without it.
-  mapfile -t around < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '/ovstage/(gocore|tests/go)/' | grep .)
+  mapfile -t around < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '/ovstage(/(gocore|tests/go)/|$)' | grep .)
   if [ ${#around[@]} != 0 ]; then
     check 'Go tests around the C ABI' go_test "${around[@]}"
   else
@@ -361,7 +361,7 @@ run_tests() {
 
 lint_gofmt() {
   local unformatted
-  unformatted=$("$(go env GOROOT)/bin/gofmt" -l gocore capi_export tests) || return
+  unformatted=$("$(go env GOROOT)/bin/gofmt" -l ./*.go gocore capi_export tests) || return
   [ -z "$unformatted" ] || { printf '%s\n' "$unformatted" 'run gofmt -w on these files' && return 1; }
 }
 

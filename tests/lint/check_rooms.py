@@ -26,19 +26,22 @@ LEVEL = {
     "gocore/stage": 4,
     "gocore/scene": 5,
     "capi_export": 6,
+    "": 6,  # package ovstage, for programs in Go
 }
 WITH_C = {"gocore/memory", "capi_export"}
 
 
 def room(package: str) -> str:
     """The room of a package of this module: its own folder or the one it is a closet of."""
-    parts = package.removeprefix(MODULE).split("/")
+    parts = f"{package}/".removeprefix(MODULE).split("/")
     return "/".join(parts[: 2 if parts[0] == "gocore" else 1])
 
 
 def main() -> int:
     listing = [os.environ.get("GO", "go"), "list", "-f", '{{.ImportPath}} {{join .Imports " "}}']
-    done = subprocess.run([*listing, "./gocore/...", "./capi_export/..."], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [*listing, ".", "./gocore/...", "./capi_export/..."], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     if done.returncode:
         return done.returncode
     faults = []
@@ -50,7 +53,7 @@ def main() -> int:
             continue
         if "C" in imports and here not in WITH_C:
             faults.append(f"{package}: imports C, which belongs into {' and '.join(sorted(WITH_C))}")
-        for other in {room(name) for name in imports if name.startswith(MODULE)} - {here}:
+        for other in {room(name) for name in imports if f"{name}/".startswith(MODULE)} - {here}:
             if other in LEVEL and LEVEL[other] >= LEVEL[here]:
                 faults.append(f"{package}: imports {other}, which is not below it")
     print(*faults, sep="\n", end="\n" if faults else "")
