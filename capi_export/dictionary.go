@@ -207,7 +207,7 @@ func ovgoGetStringsFromTokens(handles *C.ovx_token_t, n C.size_t, out *C.ovx_str
 	d := dictionary()
 	asked := tokens(handles, n)
 	for k, t := range asked { // all of them first: a failure leaves the output alone
-		if _, known := d.TokenString(t); !known {
+		if !d.Stay(t) { // the views may be looked at for as long as the dictionary lives
 			return outcome(refuseEntry("Token handle was not found in this dictionary (entry %d): %d", k, t))
 		}
 	}

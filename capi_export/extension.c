@@ -583,6 +583,43 @@ static ovstage_go_interface_t stage_interface(ovstage_instance_t* instance) {
   return instance != NULL ? ov_interface(instance->context) : OVSTAGE_GO_INTERFACE_DEFAULT;
 }
 
+/* ---- Paths that nothing names ------------------------------------------------------------------------------------ */
+
+static ovstage_api_status_t compact(ovstage_instance_t* instance, uint64_t* dropped) {
+  const char* symbol = "compact";
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  uint64_t count = 0;
+  status = ovgoCompact(instance->context, &count);
+  if (dropped != NULL) *dropped = count;
+  return ov_leave(instance->context, symbol, status);
+}
+
+static ovstage_api_status_t path_texts(ovstage_instance_t* instance, const ovx_primpath_t* paths, size_t count,
+                                       char* buffer, size_t capacity, size_t* ends, size_t* done) {
+  const char* symbol = "path_texts";
+  if (done != NULL) *done = 0;
+  ovstage_api_status_t status = ov_enter_instance(instance, symbol);
+  if (status != OVSTAGE_OK) return status;
+  ov_inputs in;
+  ov_inputs_open(&in);
+  if (done == NULL)
+    status = ov_null("done");
+  else if (count > 0 && (paths == NULL || ends == NULL))
+    status = ov_null(paths == NULL ? "paths" : "ends");
+  else if (capacity > 0 && buffer == NULL)
+    status = ov_null("buffer");
+  else if (count > OV_MOST_ENTRIES || capacity > OV_MOST_ENTRIES)
+    status = ov_too_many(count > OV_MOST_ENTRIES ? "count" : "capacity", count > OV_MOST_ENTRIES ? count : capacity);
+  else if (count > 0) {
+    ovx_primpath_t* own = ov_input(&in, "paths", paths, count, sizeof *paths);
+    if ((status = ov_inputs_status(&in)) == OVSTAGE_OK)
+      status = ovgoPathTexts(instance->context, own, count, buffer, capacity, ends, done);
+  }
+  ov_inputs_close(&in);
+  return ov_leave(instance->context, symbol, status);
+}
+
 const ovstage_go_v1_t ov_extension = {
     .struct_size = sizeof(ovstage_go_v1_t),
     .version = 1,
@@ -633,4 +670,6 @@ const ovstage_go_v1_t ov_extension = {
     .read_since = read_since,
     .set_stage_options = set_stage_options,
     .stage_interface = stage_interface,
+    .compact = compact,
+    .path_texts = path_texts,
 };

@@ -142,7 +142,11 @@ func ovgoDestroyInstance(c *C.ovstage_context_t) {
 	for _, session := range i.maps {
 		i.drop(session)
 	}
-	for _, g := range i.groups {
+	i.mu.Lock()
+	groups := i.groups // a compaction that is under way looks at no more of them
+	i.groups = nil
+	i.mu.Unlock()
+	for _, g := range groups {
 		i.release(g)
 	}
 	for _, tokens := range i.results {

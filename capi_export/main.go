@@ -11,7 +11,7 @@
 //	dictionary.c      the slots of the dictionary  -> dictionary.go
 //	process.c         initialise, create, destroy  -> instance.go
 //	scene.c           what prims are to each other -> scene.go
-//	extension.c       the table "ovstage.go.v1"    -> the same, publish.go attributes.go counters.go
+//	extension.c       the table "ovstage.go.v1"    -> the same, publish.go attributes.go counters.go compact.go
 //	inputs.c          what callers hand in, copied before it is judged
 //	call.c gate.c     how each call begins and ends; how a destroy waits for the calls inside
 //	ops.c             waiting for operations without Go

@@ -35,7 +35,7 @@ func (t trials) end(kept bool) {
 func (t *trials) attribute(i *instance, argument string, a *C.ovx_string_or_token_t) (pathdict.Token, error) {
 	if a.token != 0 {
 		token := pathdict.Token(a.token)
-		if _, known := i.dict.TokenString(token); !known {
+		if !i.dict.Stay(token) {
 			return 0, refuse(stage.InvalidArgument, "%s: %d is not a token of this stage's dictionary; intern the name first",
 				argument, token)
 		}

@@ -13,6 +13,7 @@ import (
 	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/pathdict"
 	"ovstage.dev/ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // heldGroup is what a client holds by a fetched group: the tensors with their buffers, and the list that the prims are
@@ -20,6 +21,8 @@ import (
 type heldGroup struct {
 	tensors *C.DLTensor // made by ov_tensors_fixed or ov_tensors_ragged
 	list    pathdict.ListHandle
+	naming  bool            // its values can be handles of paths or tokens,
+	role    tensor.Semantic // as their role says
 }
 
 // release ends the library's part in a group. Retained tensors live on; the list, which needs the engine, does not.
@@ -161,7 +164,7 @@ func (i *instance) hold(g *stage.Group, keep **C.DLTensor) (heldGroup, error) {
 	if g.Type != 0 {
 		C.ov_tensors_name_type(tensors, C.ovx_token_t(g.Type))
 	}
-	return heldGroup{tensors, g.List}, nil
+	return heldGroup{tensors, g.List, stage.Naming(g.DType), g.Semantic}, nil
 }
 
 // The spans of an array column are read as they lie.

@@ -42,4 +42,5 @@
 //	values.go       the values of rows as of an ordinal
 //	alive.go        which rows hold a value as of an ordinal
 //	changed.go      which rows changed, or wait for the floor
+//	held.go         which paths and values a column holds
 package column

@@ -9,8 +9,8 @@
 // A scene has millions of paths, so nothing here is a Go object per path: tokens and nodes are records in pointer-free
 // segments, the hash tables hold integers, and all of it, with the bytes of tokens, lies in C memory. The garbage collector
 // finds nothing to trace, missing memory is an error of the call, and token text can be handed across the C ABI as it is: it
-// is NUL terminated and never moves. Nothing is ever removed before Close, but for names that a refused call was the first
-// to use (Try).
+// is NUL terminated and never moves. Nothing is removed before Close, but for names that a refused call was the first to use
+// (Try), and for what nothing names any more when somebody asks for that (Compact).
 //
 // # Concurrency
 //
@@ -18,13 +18,14 @@
 // lock: records are written once and become visible through a length that is published atomically. Turning text into a
 // handle takes a read lock while everything asked for is known, and the write lock from the first new name on; long
 // batches give it back now and then. Lists have a lock of their own, which may be taken while the first is held and never
-// the other way round.
+// the other way round. Between two looks at the names a Compact may begin: a call that finds so starts anew.
 package pathdict
 
 import (
 	"hash/maphash"
 	"math"
 	"sync"
+	"sync/atomic"
 )
 
 // Token is the handle of an interned string. Token 0 is the empty string.
@@ -57,15 +58,24 @@ type Dictionary struct {
 	// record below the published length never changes and is read without it.
 	names      sync.RWMutex
 	tokens     vector[span]
+	tokenAges  ages
+	tokenPins  flags // tokens that stay although no path has them: somebody has interned them, or looks at their text
 	tokenTable table
 	text       text
 	trials     map[uint32]int // tokens that go again unless somebody keeps them -> by how many calls they are tried
 	withdrawn  []uint32       // tokens that have gone
 	paths      vector[node]
-	pathTable  table    // children of large families
-	strangers  []uint32 // nodes that stand for paths that nobody has made
+	pathAges   ages
+	pathPins   flags     // paths that stay although nothing names them: somebody has interned them by themselves
+	vacant     vacancies // paths that have gone
+	pathTable  table     // children of large families
+	strangers  []uint32  // nodes that stand for paths that nobody has made
 	closed     bool
 	end        uint64 // what End answers once closed
+
+	compacting sync.Mutex            // one Compact at a time
+	named      atomic.Pointer[Named] // not nil while one is at work; changed under names
+	age        atomic.Uint32         // how many have begun; changed under names
 
 	shelf     shelf
 	interners sync.Pool // *interner
@@ -76,6 +86,7 @@ type Dictionary struct {
 func New(base uint64) *Dictionary {
 	d := &Dictionary{base: base, seed: maphash.MakeSeed()}
 	d.shelf.open(base)
+	_ = d.pathPins.reach(root) // the first words need no memory
 	d.paths.push(node{name: noName})
 	d.paths.publish()
 	return d
@@ -97,6 +108,10 @@ func (d *Dictionary) Close() {
 	d.tokenTable.close()
 	d.pathTable.close()
 	d.text.close()
+	for _, v := range []*vector[uint32]{&d.tokenAges.vector, &d.pathAges.vector, &d.tokenPins.vector, &d.pathPins.vector} {
+		v.close()
+	}
+	d.vacant = vacancies{}
 	d.trials, d.withdrawn, d.strangers = nil, nil, nil
 	d.shelf.close()
 }
@@ -108,13 +123,13 @@ func (d *Dictionary) End() uint64 {
 	if d.closed {
 		return d.end
 	}
-	return max(d.handle(max(d.tokens.length, d.paths.length)), d.shelf.end())
+	return max(d.handle(max(d.tokens.length, d.paths.length), d.age.Load()), d.shelf.end())
 }
 
 // Stats counts what a dictionary holds.
 type Stats struct {
-	Tokens  int   // interned so far
-	Paths   int   // interned so far, the root and the paths above others included
+	Tokens  int   // interned and not gone
+	Paths   int   // interned and not gone, the root and the paths above others included
 	Handles int   // live list handles
 	Lists   int   // distinct list contents that somebody holds or that were released recently
 	Bytes   int64 // memory of tokens, paths and their tables
@@ -127,16 +142,35 @@ func (d *Dictionary) Stats() Stats {
 	handles, lists := d.shelf.counts()
 	return Stats{
 		Tokens:  int(d.tokens.length) - len(d.withdrawn),
-		Paths:   int(d.paths.length),
+		Paths:   int(d.paths.length) - d.vacant.count,
 		Handles: handles,
 		Lists:   lists,
-		Bytes:   d.tokens.bytes() + d.paths.bytes() + d.tokenTable.bytes() + d.pathTable.bytes() + d.text.bytes(),
+		Bytes: d.tokens.bytes() + d.tokenAges.bytes() + d.tokenPins.bytes() + d.tokenTable.bytes() + d.text.bytes() +
+			d.paths.bytes() + d.pathAges.bytes() + d.pathPins.bytes() + d.pathTable.bytes(),
 	}
 }
 
-// handle makes the handle of a token or a path from its dense index.
-func (d *Dictionary) handle(index uint32) uint64 { return d.base + 1 + uint64(index) }
+// A handle is the dense index of a token or a path, and the age of what has that index: an index is used again after a
+// compaction, a handle never is.
 
-// index is the inverse of handle. A handle that is 0 or of an earlier dictionary wraps around to a number beyond every
-// vector.
-func (d *Dictionary) index(handle uint64) uint64 { return handle - d.base - 1 }
+func (d *Dictionary) handle(index, age uint32) uint64 {
+	return d.base + 1 + uint64(age)<<32 + uint64(index)
+}
+
+// split is the inverse of handle. The handle may be any number: of an earlier dictionary, none are its own.
+func (d *Dictionary) split(handle uint64) (index, age uint32, ours bool) {
+	number := handle - d.base - 1
+	return uint32(number), uint32(number >> 32), handle > d.base
+}
+
+func (d *Dictionary) tokenAt(index uint32) Token {
+	return Token(d.handle(index, d.tokenAges.of(index)))
+}
+
+func (d *Dictionary) pathAt(index uint32) Path { return Path(d.handle(index, d.pathAges.of(index))) }
+
+// tokenIndex finds a token that is there. It may go at any time, unless the caller knows that it is named or holds a lock.
+func (d *Dictionary) tokenIndex(t Token) (index uint32, ok bool) {
+	index, age, ok := d.split(uint64(t))
+	return index, ok && age != noAge && d.tokens.has(uint64(index)) && d.tokenAges.of(index) == age
+}

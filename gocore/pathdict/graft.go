@@ -21,23 +21,19 @@ func (d *Dictionary) Graft(from uint32, paths, onto []uint32) ([]uint32, error) 
 	return slices.Clone(in.indices), nil
 }
 
-func (in *interner) graft(from uint32, paths []uint32, parents []int, onto []uint32) (err error) {
-	in.lock()
-	defer in.unlock()
-	for k, root := range onto {
-		grafted := in.indices[k*len(paths) : (k+1)*len(paths)]
-		for i, path := range paths {
-			in.offerLock(i)
-			parent := root
-			if parents[i] >= 0 {
-				parent = grafted[parents[i]]
-			}
-			if path == from {
-				grafted[i] = root
-			} else if grafted[i], err = in.child(parent, in.d.paths.at(path).name); err != nil {
-				return err
-			}
+func (in *interner) graft(from uint32, paths []uint32, parents []int, onto []uint32) error {
+	return in.each(func(at int) (err error) {
+		k, i := at/len(paths), at%len(paths)
+		root, grafted := onto[k], in.indices[k*len(paths):(k+1)*len(paths)]
+		if paths[i] == from {
+			grafted[i] = root
+			return nil
 		}
-	}
-	return nil
+		parent := root
+		if parents[i] >= 0 {
+			parent = grafted[parents[i]]
+		}
+		grafted[i], err = in.child(parent, in.d.paths.at(paths[i]).name)
+		return err
+	})
 }

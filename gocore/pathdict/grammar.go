@@ -115,7 +115,8 @@ func (d *Dictionary) checkComponents(tokens []Token, counts []int) error {
 			return refuse("Path must have at most %d components (entry %d): it has %d", MaxDepth, entry, count)
 		}
 		for i, token := range rest[:count] {
-			name, ok := d.TokenString(token)
+			ok := d.Stay(token) // its text is looked at
+			name, _ := d.TokenString(token)
 			switch {
 			case token == 0 || !ok:
 				return refuse("Token handle was not found in this dictionary (entry %d, component %d, handle %d): "+

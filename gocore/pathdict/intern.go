@@ -1,5 +1,7 @@
 package pathdict
 
+import "errors"
+
 // turn is how many entries of a batch are interned before the lock is offered to others.
 const turn = 512
 
@@ -9,6 +11,9 @@ type interner struct {
 	d         *Dictionary
 	indices   []uint32 // the results, kept here until all of them are known: a call that fails leaves out as it was
 	exclusive bool
+	stay      bool   // the results stay, whatever names them
+	named     *Named // what is found is marked here, while a compaction is at work
+	age       uint32 // the dictionary's when the call began
 
 	// The path interned last and its components, so that a sibling costs one component and not its whole depth.
 	before string
@@ -35,55 +40,109 @@ func (d *Dictionary) borrow(entries int) *interner {
 }
 
 func (d *Dictionary) giveBack(in *interner) {
-	in.before, in.steps = "", in.steps[:0] // before is the caller's memory
+	in.before, in.steps, in.stay, in.named = "", in.steps[:0], false, nil // before is the caller's memory
 	d.interners.Put(in)
 }
 
-// tokens interns valid token strings.
-func (in *interner) tokens(entries []string) (err error) {
+// errStale says that a compaction has begun since the call did: what the call has found may be gone.
+var errStale = errors.New("a compaction has begun")
+
+// each calls do with the index of every entry while the lock is held. Everything before a compaction begins is done again.
+func (in *interner) each(do func(i int) error) (err error) {
+	for {
+		in.before, in.steps = "", in.steps[:0]
+		if err = in.once(do); err != errStale {
+			return err
+		}
+	}
+}
+
+func (in *interner) once(do func(i int) error) error {
 	in.lock()
 	defer in.unlock()
-	for i, s := range entries {
-		in.offerLock(i)
-		if in.indices[i], err = in.token(s); err != nil {
+	in.age = in.d.age.Load()
+	for i := range in.indices {
+		if i%turn == turn-1 { // let others in now and then
+			in.unlock()
+			in.lock()
+			if in.stale() {
+				return errStale
+			}
+		}
+		if err := do(i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tokens interns valid token strings.
+func (in *interner) tokens(entries []string) error {
+	return in.each(func(i int) (err error) {
+		if in.indices[i], err = in.token(entries[i]); err == nil {
+			in.d.tokenPins.set(in.indices[i])
+		}
+		return err
+	})
 }
 
 // paths interns well-formed path strings.
-func (in *interner) paths(entries []string) (err error) {
-	in.lock()
-	defer in.unlock()
-	for i, s := range entries {
-		in.offerLock(i)
-		if in.indices[i], err = in.path(s); err != nil {
-			return err
-		}
-	}
-	return nil
+func (in *interner) paths(entries []string) error {
+	return in.each(func(i int) (err error) {
+		in.indices[i], err = in.path(entries[i])
+		in.keep(i, err)
+		return err
+	})
 }
 
 // components interns paths given as known tokens, counts[i] of them for entry i.
-func (in *interner) components(tokens []Token, counts []int) (err error) {
-	in.lock()
-	defer in.unlock()
-	for i, count := range counts {
-		in.offerLock(i)
+func (in *interner) components(tokens []Token, counts []int) error {
+	rest := tokens
+	return in.each(func(i int) (err error) {
+		if i == 0 {
+			rest = tokens
+		}
 		at := uint32(root)
-		for _, token := range tokens[:count] {
-			if at, err = in.child(at, uint32(in.d.index(uint64(token)))); err != nil {
+		for _, token := range rest[:counts[i]] {
+			name, _ := in.d.tokenIndex(token) // it stays
+			if at, err = in.child(at, name); err != nil {
 				return err
 			}
 		}
-		in.indices[i] = at
-		tokens = tokens[count:]
-	}
-	return nil
+		in.indices[i], rest = at, rest[counts[i]:]
+		in.keep(i, nil)
+		return nil
+	})
 }
 
-func (in *interner) lock() { in.d.names.RLock() }
+// keep makes a path that was found one that stays, if that is asked for.
+func (in *interner) keep(i int, err error) {
+	if in.stay && err == nil {
+		in.d.pathPins.set(in.indices[i])
+	}
+}
+
+// known finds the indices of handles.
+func (in *interner) known(paths []Path) error {
+	return in.each(func(i int) error {
+		index, ok := in.d.Index(paths[i])
+		if !ok {
+			return refuse("%s (entry %d, handle %d): intern the path first", ErrUnknownPath, i, paths[i])
+		}
+		if in.indices[i] = index; in.named != nil {
+			in.named.paths.set(index)
+		}
+		return nil
+	})
+}
+
+func (in *interner) lock() {
+	in.d.names.RLock()
+	in.named = in.d.named.Load()
+}
+
+// stale reports whether a compaction has begun since the call did.
+func (in *interner) stale() bool { return in.age != in.d.age.Load() }
 
 // unlock publishes what was added and gives the lock back.
 func (in *interner) unlock() {
@@ -97,14 +156,6 @@ func (in *interner) unlock() {
 	in.d.names.Unlock()
 }
 
-// offerLock lets others in now and then. What steps and indices say stays true meanwhile, because nothing is ever removed.
-func (in *interner) offerLock(entry int) {
-	if entry%turn == turn-1 {
-		in.unlock()
-		in.lock()
-	}
-}
-
 // upgrade trades the read lock for the write lock. When it reports true, others may have written in between, and what was
 // absent must be looked up again.
 func (in *interner) upgrade() bool {
@@ -113,6 +164,6 @@ func (in *interner) upgrade() bool {
 	}
 	in.d.names.RUnlock()
 	in.d.names.Lock()
-	in.exclusive = true
+	in.exclusive, in.named = true, in.d.named.Load()
 	return true
 }

@@ -28,7 +28,7 @@ const (
 func (l *List) Len() int { return len(l.indices) }
 
 // At returns the path at position i.
-func (l *List) At(i int) Path { return Path(l.d.handle(l.indices[i])) }
+func (l *List) At(i int) Path { return l.d.pathAt(l.indices[i]) }
 
 // Indices returns the dense indices of the paths, in order. They are the list's own: nobody writes to them.
 func (l *List) Indices() []uint32 { return l.indices }
@@ -78,14 +78,7 @@ func hasDuplicate(indices []uint32) bool {
 func (d *Dictionary) NewList(paths []Path) (ListHandle, error) {
 	in := d.borrow(len(paths))
 	defer d.giveBack(in)
-	for i, p := range paths {
-		index, ok := d.Index(p)
-		if !ok {
-			return 0, refuse("%s (entry %d, handle %d): intern the path first", ErrUnknownPath, i, p)
-		}
-		in.indices[i] = index
-	}
-	return d.newHandle(in.indices)
+	return in.list(func() error { return in.known(paths) })
 }
 
 // NewListFromStrings is NewList for paths that may have to be interned first. Failure is as for Paths, and makes no handle.
@@ -95,19 +88,32 @@ func (d *Dictionary) NewListFromStrings(strings []string) (ListHandle, error) {
 	}
 	in := d.borrow(len(strings))
 	defer d.giveBack(in)
-	if err := in.paths(strings); err != nil {
-		return 0, err
-	}
-	return d.newHandle(in.indices)
+	return in.list(func() error { return in.paths(strings) })
 }
 
-func (d *Dictionary) newHandle(indices []uint32) (ListHandle, error) {
+// list makes a list of the paths that find has found.
+func (in *interner) list(find func() error) (h ListHandle, err error) {
+	for {
+		if err = find(); err != nil {
+			return 0, err
+		}
+		if h, err = in.d.newHandle(in.indices, in.age); err != errStale {
+			return h, err
+		}
+	}
+}
+
+// newHandle fails when a compaction has begun since age, in which the paths were found: they may be gone.
+func (d *Dictionary) newHandle(indices []uint32, age uint32) (ListHandle, error) {
 	hash := maphash.Bytes(d.seed, bytesOf(indices))
 	s := &d.shelf
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.closed {
 		return 0, errClosed
+	}
+	if d.age.Load() != age {
+		return 0, errStale
 	}
 	return s.mint(s.intern(d, indices, hash)), nil
 }

@@ -18,7 +18,7 @@ func (d *Dictionary) LookupToken(s string) (Token, bool) {
 	if !ok {
 		return 0, false
 	}
-	return Token(d.handle(index)), true
+	return d.tokenAt(index), true
 }
 
 // LookupPaths finds absolute paths, entry by entry; out gets 0 for one that was never interned. When an entry is no path at
@@ -35,7 +35,7 @@ func (d *Dictionary) LookupPaths(entries []string, out []Path) error {
 	for i, s := range entries {
 		out[i] = 0
 		if index, ok := d.findPath(s); ok {
-			out[i] = Path(d.handle(index))
+			out[i] = d.pathAt(index)
 		}
 	}
 	return nil
@@ -50,8 +50,18 @@ func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int
 	}
 	in := d.borrow(len(strings))
 	defer d.giveBack(in)
-	places := map[string]int{} // of the unknown
+	h, err = in.list(func() (err error) {
+		unknown, err = in.knownTexts(strings)
+		return err
+	})
+	return h, unknown, err
+}
+
+// knownTexts finds paths, and strangers for those that nobody has made.
+func (in *interner) knownTexts(strings []string) (unknown int, err error) {
+	d, places := in.d, map[string]int{} // of the unknown
 	d.names.RLock()
+	in.age = d.age.Load()
 	for i, s := range strings {
 		index, known := d.findPath(s)
 		if _, met := places[s]; !known && !met {
@@ -63,7 +73,7 @@ func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int
 	d.names.RUnlock()
 	if len(places) > len(strangers) {
 		if strangers, err = d.moreStrangers(len(places)); err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 	}
 	for i, s := range strings {
@@ -71,8 +81,7 @@ func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int
 			in.indices[i] = strangers[place]
 		}
 	}
-	h, err = d.newHandle(in.indices)
-	return h, len(places), err
+	return len(places), nil
 }
 
 // moreStrangers makes nodes that are nobody's child until there are enough of them.
@@ -89,13 +98,11 @@ func (d *Dictionary) moreStrangers(count int) ([]uint32, error) {
 		}
 		d.tokens.publish()
 	}
-	delete(d.trials, token) // it stays, whoever tries it
+	delete(d.trials, token)
+	d.tokenPins.set(token)
 	defer d.paths.publish()
 	for len(d.strangers) < count {
-		if err := d.checkGrowth(d.paths.length); err != nil {
-			return nil, err
-		}
-		if err := d.paths.reserve(); err != nil {
+		if err := d.reservePath(); err != nil {
 			return nil, err
 		}
 		d.strangers = append(d.strangers, d.paths.push(node{parent: root, name: token}))
@@ -115,6 +122,9 @@ func (d *Dictionary) findPath(s string) (uint32, bool) {
 		}
 		if at, known = d.findChild(at, token); !known {
 			return 0, false
+		}
+		if n := d.named.Load(); n != nil {
+			n.paths.set(at)
 		}
 	}
 	return at, true

@@ -26,8 +26,8 @@ const (
 	smallFamily = 16             // children that a chain holds
 )
 
-// Paths interns absolute paths into out, entry by entry, and with each path all paths above it. When an entry is refused,
-// nothing is interned; when it fails at all, out is untouched.
+// Paths interns absolute paths into out, entry by entry, to stay, and with each path all paths above it. When an entry is
+// refused, nothing is interned; when it fails at all, out is untouched.
 func (d *Dictionary) Paths(strings []string, out []Path) error {
 	if err := checkRoom(len(out), len(strings)); err != nil {
 		return err
@@ -37,11 +37,12 @@ func (d *Dictionary) Paths(strings []string, out []Path) error {
 	}
 	in := d.borrow(len(strings))
 	defer d.giveBack(in)
+	in.stay = true
 	if err := in.paths(strings); err != nil {
 		return err
 	}
 	for i, index := range in.indices {
-		out[i] = Path(d.handle(index))
+		out[i] = d.pathAt(index)
 	}
 	return nil
 }
@@ -64,26 +65,29 @@ func (d *Dictionary) PathsFromTokens(tokens []Token, counts []int, out []Path) e
 	}
 	in := d.borrow(len(counts))
 	defer d.giveBack(in)
+	in.stay = true
 	if err := in.components(tokens, counts); err != nil {
 		return err
 	}
 	for i, index := range in.indices {
-		out[i] = Path(d.handle(index))
+		out[i] = d.pathAt(index)
 	}
 	return nil
 }
 
 // PathTokens appends the components of a path to dst, from the root down. The root has none.
 func (d *Dictionary) PathTokens(p Path, dst []Token) ([]Token, error) {
-	depth, ok := d.Depth(p)
+	d.names.RLock()
+	defer d.names.RUnlock()
+	index, ok := d.Index(p)
 	if !ok {
 		return dst, ErrUnknownPath
 	}
+	depth := d.depth(index)
 	dst = slices.Grow(dst, depth)[:len(dst)+depth]
-	index, _ := d.Index(p)
 	for i := len(dst) - 1; index != root; i-- {
 		at := d.paths.at(index)
-		dst[i] = Token(d.handle(at.name))
+		dst[i] = d.tokenAt(at.name)
 		index = at.parent
 	}
 	return dst, nil
@@ -91,54 +95,105 @@ func (d *Dictionary) PathTokens(p Path, dst []Token) ([]Token, error) {
 
 // PathString returns the text of a path.
 func (d *Dictionary) PathString(p Path) (string, error) {
+	d.names.RLock() // the path may be one that nothing names
+	defer d.names.RUnlock()
 	index, ok := d.Index(p)
 	if !ok {
 		return "", ErrUnknownPath
 	}
-	if index == root {
-		return "/", nil
+	text := make([]byte, d.size(index))
+	d.write(text, index)
+	return unsafe.String(unsafe.SliceData(text), len(text)), nil // nobody writes to text any more
+}
+
+// PathTexts writes the texts of as many of the paths into a buffer as it has room for, one behind the other, notes where each
+// ends, and returns how many there are.
+func (d *Dictionary) PathTexts(paths []Path, buffer []byte, ends []int) (done int, err error) {
+	if err := checkRoom(len(ends), len(paths)); err != nil {
+		return 0, err
 	}
-	size := 0
+	d.names.RLock()
+	defer d.names.RUnlock()
+	used := 0
+	for i, p := range paths {
+		if i%turn == turn-1 {
+			d.names.RUnlock()
+			d.names.RLock()
+		}
+		index, ok := d.Index(p)
+		if !ok {
+			return 0, ErrUnknownPath
+		}
+		if used += d.size(index); used > len(buffer) {
+			return i, nil
+		}
+		d.write(buffer[:used], index)
+		ends[i] = used
+	}
+	return len(paths), nil
+}
+
+// size is the number of bytes of a path's text.
+func (d *Dictionary) size(index uint32) (size int) {
+	if index == root {
+		return 1
+	}
 	for i := index; i != root; i = d.paths.at(i).parent {
 		size += 1 + d.span(d.paths.at(i).name).length()
 	}
-	text := make([]byte, size)
+	return size
+}
+
+// write writes a path's text to the end of a buffer.
+func (d *Dictionary) write(to []byte, index uint32) {
+	end := len(to)
+	if index == root {
+		to[end-1] = '/'
+	}
 	for i := index; i != root; i = d.paths.at(i).parent {
 		name := d.name(d.paths.at(i).name)
-		size -= 1 + len(name)
-		text[size] = '/'
-		copy(text[size+1:], name)
+		end -= 1 + len(name)
+		to[end] = '/'
+		copy(to[end+1:], name)
 	}
-	return unsafe.String(unsafe.SliceData(text), len(text)), nil // nobody writes to text any more
 }
 
 // Parent returns the path above p. It is false for the root, and for a handle that this dictionary did not make.
 func (d *Dictionary) Parent(p Path) (Path, bool) {
+	d.names.RLock()
+	defer d.names.RUnlock()
 	index, ok := d.Index(p)
 	if !ok || index == root {
 		return 0, false
 	}
-	return Path(d.handle(d.paths.at(index).parent)), true
+	return d.pathAt(d.paths.at(index).parent), true
 }
 
 // Depth returns the number of components of a path, 0 for the root. It is false for a handle that this dictionary did not
 // make.
 func (d *Dictionary) Depth(p Path) (depth int, ok bool) {
+	d.names.RLock()
+	defer d.names.RUnlock()
 	index, ok := d.Index(p)
 	if !ok {
 		return 0, false
 	}
+	return d.depth(index), true
+}
+
+func (d *Dictionary) depth(index uint32) (depth int) {
 	for ; index != root; index = d.paths.at(index).parent {
 		depth++
 	}
-	return depth, true
+	return depth
 }
 
-// Index returns the dense index of a path. Indices count up from 0, the root, in the order of interning, so that a path's
-// index is larger than those of the paths above it. It is false for a handle that this dictionary did not make.
+// Index returns the dense index of a path. Indices count up from 0, the root, in the order of interning; those of paths that
+// have gone are used again. A path's index is larger than those of the paths above it. It is false for a handle that this
+// dictionary did not make, or has dropped.
 func (d *Dictionary) Index(p Path) (uint32, bool) {
-	index := d.index(uint64(p))
-	return uint32(index), d.paths.has(index)
+	index, age, ok := d.split(uint64(p))
+	return index, ok && age != noAge && d.paths.has(uint64(index)) && d.pathAges.of(index) == age
 }
 
 // PathAt returns the path with a dense index, 0 when there is none.
@@ -146,7 +201,7 @@ func (d *Dictionary) PathAt(i uint32) Path {
 	if !d.paths.has(uint64(i)) {
 		return 0
 	}
-	return Path(d.handle(i))
+	return d.pathAt(i)
 }
 
 // PathCount returns the number of paths interned so far, the root and the paths above others included. Every dense index
@@ -194,18 +249,28 @@ func (in *interner) keepShared(s string) {
 	in.before, in.steps = s, in.steps[:kept]
 }
 
-// child returns the index of the path below parent with that name and adds the path when it is new.
-func (in *interner) child(parent, name uint32) (uint32, error) {
+// child returns the index of the path below parent with that name and adds the path when it is new. A compaction that is under
+// way leaves it.
+func (in *interner) child(parent, name uint32) (index uint32, err error) {
 	d := in.d
-	if index, ok := d.findChild(parent, name); ok {
-		return index, nil
+	index, known := d.findChild(parent, name)
+	if !known && in.upgrade() {
+		if in.stale() {
+			return 0, errStale
+		}
+		index, known = d.findChild(parent, name)
 	}
-	if in.upgrade() {
-		if index, ok := d.findChild(parent, name); ok {
-			return index, nil
+	if !known {
+		if index, err = d.addChild(parent, name); err != nil {
+			return 0, err
 		}
 	}
-	return d.addChild(parent, name)
+	if in.named != nil {
+		in.named.paths.set(parent)
+		in.named.paths.set(index)
+		in.named.tokens.set(name)
+	}
+	return index, nil
 }
 
 func (d *Dictionary) findChild(parent, name uint32) (uint32, bool) {
@@ -227,10 +292,7 @@ func (d *Dictionary) findChild(parent, name uint32) (uint32, bool) {
 }
 
 func (d *Dictionary) addChild(parent, name uint32) (uint32, error) {
-	if err := d.checkGrowth(d.paths.length); err != nil {
-		return 0, err
-	}
-	if err := d.paths.reserve(); err != nil {
+	if err := d.reservePath(); err != nil {
 		return 0, err
 	}
 	family := d.paths.at(parent)
@@ -240,16 +302,38 @@ func (d *Dictionary) addChild(parent, name uint32) (uint32, error) {
 		}
 	}
 	if family.children != large {
-		index := d.paths.push(node{parent: parent, name: name, sibling: family.children})
+		index := d.pushPath(node{parent: parent, name: name, sibling: family.children})
 		family.children = index
 		return index, nil
 	}
 	if err := d.pathTable.reserve(1); err != nil {
 		return 0, err
 	}
-	index := d.paths.push(node{parent: parent, name: name})
+	index := d.pushPath(node{parent: parent, name: name})
 	d.pathTable.insert(childHash(parent, name), index)
 	return index, nil
+}
+
+// reservePath makes room for one more path.
+func (d *Dictionary) reservePath() error {
+	if err := d.checkGrowth(d.paths.length); err != nil {
+		return err
+	}
+	if err := d.pathPins.reach(d.paths.length); err != nil {
+		return err
+	}
+	return d.paths.reserve()
+}
+
+// pushPath gives a path the index of one that has gone, or the next.
+func (d *Dictionary) pushPath(path node) uint32 {
+	index, vacant := d.vacant.above(path.parent)
+	if !vacant {
+		return d.paths.push(path)
+	}
+	*d.paths.at(index) = path
+	d.pathAges.set(index, d.age.Load())
+	return index
 }
 
 func (d *Dictionary) chainLength(index uint32) (length int) {

@@ -202,7 +202,8 @@ func TestFamiliesOfEverySize(t *testing.T) {
 			}
 			require.Equal(t, p, mustPath(t, d, fmt.Sprintf("%s/child_%d", parent, child)))
 		}
-		_, found := d.findChild(uint32(d.index(uint64(mustPath(t, d, parent)))), 1<<30)
+		index, _ := d.Index(mustPath(t, d, parent))
+		_, found := d.findChild(index, 1<<30)
 		require.False(t, found)
 	}
 	total := 1 + 3*smallFamily

@@ -78,10 +78,34 @@ func (s *shelf) intern(d *Dictionary, indices []uint32, hash uint64) *List {
 			return l
 		}
 	}
+	if n := d.named.Load(); n != nil {
+		n.Paths(indices)
+	}
 	l := &List{d: d, indices: slices.Clone(indices), hash: hash}
 	s.contents[hash] = append(s.contents[hash], weak.Make(l))
 	runtime.AddCleanup(l, s.forget, hash)
 	return l
+}
+
+// alive returns the lists that somebody holds.
+func (s *shelf) alive() (lists []*List) {
+	s.lock.RLock()
+	defer s.lock.RUnlock()
+	for _, same := range s.contents {
+		for _, pointer := range same {
+			if l := pointer.Value(); l != nil {
+				lists = append(lists, l)
+			}
+		}
+	}
+	return lists
+}
+
+// forgetRecent lets the lists go that have no handle.
+func (s *shelf) forgetRecent() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.recent, s.weight = nil, 0
 }
 
 // forget drops the dead lists with this hash. The runtime calls it on a goroutine of its own.

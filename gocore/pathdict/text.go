@@ -1,7 +1,6 @@
 package pathdict
 
 import (
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -39,7 +38,7 @@ type text struct {
 	free   []byte // the rest of the last chunk
 	used   int    // bytes of the last chunk
 	size   int64
-	holes  []span // bytes that were given back between others, their NUL included
+	holes  holes
 }
 
 // at returns a view of a stored string.
@@ -49,15 +48,10 @@ func (t *text) at(s span) string {
 
 // add stores s and a NUL. A string that does not fit the last chunk starts a new one, made to measure when it is long.
 func (t *text) add(s string) (span, error) {
-	for i, hole := range t.holes {
-		if rest := hole.length() - len(s) - 1; rest >= 0 {
-			if t.holes[i] = newSpan(hole.chunk(), hole.offset()+len(s)+1, rest); rest == 0 {
-				t.holes = slices.Delete(t.holes, i, i+1)
-			}
-			to := t.blocks[hole.chunk()].Bytes()[hole.offset():]
-			to[copy(to, s)] = 0
-			return newSpan(hole.chunk(), hole.offset(), len(s)), nil
-		}
+	if hole, found := t.holes.take(len(s) + 1); found {
+		to := t.blocks[hole.chunk()].Bytes()[hole.offset():]
+		to[copy(to, s)] = 0
+		return newSpan(hole.chunk(), hole.offset(), len(s)), nil
 	}
 	if len(s)+1 > len(t.free) {
 		if err := t.grow(max(chunkSize, len(s)+1)); err != nil {
@@ -79,13 +73,16 @@ func (t *text) takeBack(s span) {
 		t.free = t.blocks[s.chunk()].Bytes()[t.used : t.used+size+len(t.free)]
 		return
 	}
-	t.holes = append(t.holes, newSpan(s.chunk(), s.offset(), size))
+	t.holes.add(s.chunk(), s.offset(), size)
 }
 
 func (t *text) grow(size int) error {
 	block, err := memory.Alloc(size, memory.Strings)
 	if err != nil {
 		return err
+	}
+	if len(t.blocks) > 0 {
+		t.holes.add(len(t.blocks)-1, t.used, len(t.free)) // what is left of the last chunk
 	}
 	t.blocks = append(t.blocks, block)
 	chunks := make([][]byte, len(t.blocks))
@@ -102,7 +99,7 @@ func (t *text) close() {
 	for _, block := range t.blocks {
 		block.Release()
 	}
-	t.blocks, t.free, t.used, t.size, t.holes = nil, nil, 0, 0, nil
+	t.blocks, t.free, t.used, t.size, t.holes = nil, nil, 0, 0, holes{}
 }
 
 func (t *text) bytes() int64 { return t.size }

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Tokens interns strings into out, entry by entry. When an entry is refused, nothing is interned; when it fails at all, out
-// is untouched.
+// Tokens interns strings into out, entry by entry, to stay. When an entry is refused, nothing is interned; when it fails at
+// all, out is untouched.
 func (d *Dictionary) Tokens(strings []string, out []Token) error {
 	if err := checkRoom(len(out), len(strings)); err != nil {
 		return err
@@ -20,7 +20,7 @@ func (d *Dictionary) Tokens(strings []string, out []Token) error {
 		return err
 	}
 	for i, index := range in.indices {
-		out[i] = Token(d.handle(index))
+		out[i] = d.tokenAt(index)
 	}
 	return nil
 }
@@ -33,20 +33,41 @@ func (d *Dictionary) Token(s string) (Token, error) {
 }
 
 // TokenString returns the text of a token as a view of the dictionary's memory: a NUL byte follows it, and it is valid until
-// Close. Token 0 is "". The second result is false for a handle that this dictionary did not make.
+// Close; for a token that does not Stay, as long as something names it. Token 0 is "". The second result is false for a handle
+// that this dictionary did not make, or has dropped.
 func (d *Dictionary) TokenString(t Token) (string, bool) {
 	if t == 0 {
 		return "", true
 	}
-	index := d.index(uint64(t))
-	if !d.tokens.has(index) {
+	index, ok := d.tokenIndex(t)
+	if !ok {
 		return "", false
 	}
-	at := d.span(uint32(index))
+	at := d.span(index)
 	if at == 0 { // withdrawn
 		return "", false
 	}
 	return d.text.at(at), true
+}
+
+// Stay makes a token one that no compaction drops. It is false for a handle that this dictionary did not make, or has dropped.
+func (d *Dictionary) Stay(t Token) bool {
+	if t == 0 {
+		return true
+	}
+	if index, ok := d.tokenIndex(t); ok && d.tokenPins.has(index) {
+		return true
+	}
+	d.names.RLock()
+	defer d.names.RUnlock()
+	index, ok := d.tokenIndex(t)
+	if !ok || d.span(index) == 0 {
+		return false
+	}
+	if !d.onTrial(index) { // who tries it decides
+		d.tokenPins.set(index)
+	}
+	return true
 }
 
 func (d *Dictionary) span(token uint32) span {
@@ -55,22 +76,28 @@ func (d *Dictionary) span(token uint32) span {
 
 func (d *Dictionary) name(token uint32) string { return d.text.at(d.span(token)) }
 
-// token returns the index of a valid token string and adds the token when it is new.
-func (in *interner) token(s string) (uint32, error) {
+// token returns the index of a valid token string and adds the token when it is new. A compaction that is under way leaves it.
+func (in *interner) token(s string) (index uint32, err error) {
 	d := in.d
 	hash := d.tokenHash(s)
 	index, known := d.findToken(hash, s)
-	if known && !d.onTrial(index) {
-		return index, nil
+	if !known || d.onTrial(index) {
+		if in.upgrade() {
+			if in.stale() {
+				return 0, errStale
+			}
+			index, known = d.findToken(hash, s)
+		}
+		if known {
+			delete(d.trials, index)
+		} else if index, err = d.addToken(hash, s); err != nil {
+			return 0, err
+		}
 	}
-	if in.upgrade() {
-		index, known = d.findToken(hash, s)
+	if in.named != nil {
+		in.named.tokens.set(index)
 	}
-	if known {
-		delete(d.trials, index) // it stays
-		return index, nil
-	}
-	return d.addToken(hash, s)
+	return index, nil
 }
 
 // tokenHash gives strings that differ in the last byte only, such as numbered names, slots close to each other: a batch of
@@ -94,6 +121,9 @@ func (d *Dictionary) addToken(hash uint32, s string) (uint32, error) {
 	if err := d.tokens.reserve(); err != nil {
 		return 0, err
 	}
+	if err := d.tokenPins.reach(d.tokens.length); err != nil {
+		return 0, err
+	}
 	at, err := d.text.add(s)
 	if err != nil {
 		return 0, err
@@ -101,10 +131,22 @@ func (d *Dictionary) addToken(hash uint32, s string) (uint32, error) {
 	var index uint32
 	if last := len(d.withdrawn) - 1; last >= 0 {
 		index, d.withdrawn = d.withdrawn[last], d.withdrawn[:last]
+		if d.tokenAges.of(index) == noAge {
+			d.tokenAges.set(index, d.age.Load())
+		}
 		atomic.StoreUint64((*uint64)(d.tokens.at(index)), uint64(at))
 	} else {
 		index = d.tokens.push(at)
 	}
 	d.tokenTable.insert(hash, index)
 	return index, nil
+}
+
+// dropToken takes out a token. Its index is for another.
+func (d *Dictionary) dropToken(index uint32) {
+	at := d.span(index)
+	d.tokenTable.remove(d.tokenHash(d.text.at(at)), index)
+	atomic.StoreUint64((*uint64)(d.tokens.at(index)), 0)
+	d.text.takeBack(at)
+	d.withdrawn = append(d.withdrawn, index)
 }

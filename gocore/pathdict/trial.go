@@ -1,7 +1,5 @@
 package pathdict
 
-import "sync/atomic"
-
 // A call that takes a name as text can be refused, and a refused call changes nothing: the names that it was the first to use
 // go again. So such a name is tried: it has a token like any other, until the last call that tries it ends. Whoever interns
 // it meanwhile, or whose call goes well, keeps it.
@@ -9,7 +7,7 @@ import "sync/atomic"
 // Nobody is told the token of a name on trial. The token of one that was withdrawn stands for nothing, later for another name.
 
 // Try returns the token of a name. With trial, the name was unknown, or is on trial, and the caller ends that by Keep or
-// Withdraw.
+// Withdraw. Without, it stays.
 func (d *Dictionary) Try(s string) (token Token, trial bool, err error) {
 	one := [1]string{s}
 	if err := checkTokens(one[:]); err != nil {
@@ -18,16 +16,20 @@ func (d *Dictionary) Try(s string) (token Token, trial bool, err error) {
 	hash := d.tokenHash(s)
 	d.names.RLock()
 	index, known := d.findToken(hash, s)
-	known = known && !d.onTrial(index)
+	if known = known && !d.onTrial(index); known {
+		d.tokenPins.set(index)
+		token = d.tokenAt(index)
+	}
 	d.names.RUnlock()
 	if known {
-		return Token(d.handle(index)), false, nil
+		return token, false, nil
 	}
 	d.names.Lock()
 	defer d.names.Unlock()
 	index, known = d.findToken(hash, s)
 	if known && !d.onTrial(index) {
-		return Token(d.handle(index)), false, nil
+		d.tokenPins.set(index)
+		return d.tokenAt(index), false, nil
 	}
 	if !known {
 		if index, err = d.addToken(hash, s); err != nil {
@@ -39,7 +41,7 @@ func (d *Dictionary) Try(s string) (token Token, trial bool, err error) {
 		d.trials = map[uint32]int{}
 	}
 	d.trials[index]++
-	return Token(d.handle(index)), true, nil
+	return d.tokenAt(index), true, nil
 }
 
 // onTrial reports whether a token may go again. The caller holds the lock, at least for reading.
@@ -55,24 +57,23 @@ func (d *Dictionary) onTrial(index uint32) bool {
 func (d *Dictionary) Keep(token Token) {
 	d.names.Lock()
 	defer d.names.Unlock()
-	delete(d.trials, uint32(d.index(uint64(token))))
+	if index, ok := d.tokenIndex(token); ok {
+		delete(d.trials, index)
+		d.tokenPins.set(index)
+	}
 }
 
 // Withdraw ends a trial. The name goes with the last one, unless somebody kept it.
 func (d *Dictionary) Withdraw(token Token) {
 	d.names.Lock()
 	defer d.names.Unlock()
-	index := uint32(d.index(uint64(token)))
-	if !d.onTrial(index) {
+	index, ok := d.tokenIndex(token)
+	if !ok || !d.onTrial(index) {
 		return
 	}
 	if d.trials[index]--; d.trials[index] > 0 {
 		return
 	}
 	delete(d.trials, index)
-	at := d.span(index)
-	d.tokenTable.remove(d.tokenHash(d.text.at(at)), index)
-	atomic.StoreUint64((*uint64)(d.tokens.at(index)), 0)
-	d.text.takeBack(at)
-	d.withdrawn = append(d.withdrawn, index)
+	d.dropToken(index)
 }

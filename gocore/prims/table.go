@@ -94,6 +94,19 @@ func (t *Table) closeGaps() {
 	t.gone, t.holes = 0, nil
 }
 
+// Name says which prims exist while their dictionary is compacted. What was known of names of prims that have gone is
+// forgotten: their indices may become those of others.
+func (t *Table) Name(n *pathdict.Named) {
+	for _, path := range t.order {
+		if path != pathdict.NoPath {
+			n.Path(path)
+		}
+	}
+	if t.tree != nil {
+		clear(t.tree.names)
+	}
+}
+
 // Tree returns the tree of the prims. The first question makes it, at some 50 ns a prim; from then on it follows.
 func (t *Table) Tree() *Tree {
 	if t.tree == nil {

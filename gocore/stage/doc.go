@@ -59,5 +59,6 @@
 //	filter.go       queries over prims that meet a condition
 //	floor.go        the operation: the floor advances; questions about floors
 //	attributes.go   what a stage holds
+//	named.go        what a stage names, while its dictionary is compacted
 //	tx.go           operations of the rooms above
 package stage

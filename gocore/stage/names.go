@@ -107,7 +107,8 @@ func (s *Stage) path(p pathdict.Path) string {
 // checkNames refuses tokens that the dictionary never minted, and texts that are too long for a name.
 func (s *Stage) checkNames(argument string, names []pathdict.Token) error {
 	for i, name := range names {
-		switch text, ok := s.dict.TokenString(name); {
+		ok := s.dict.Stay(name)
+		switch text, _ := s.dict.TokenString(name); {
 		case !ok || text == "":
 			return errorf(InvalidArgument,
 				"%s[%d]: %d is not a token of this stage's dictionary; intern the attribute name first", argument, i, name)

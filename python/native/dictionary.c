@@ -155,111 +155,78 @@ static PyObject* stage_token_strings(PyObject* object, PyObject* tokens) {
   return list;
 }
 
-/* Scratch space for a batch of paths. */
+/* Texts of paths, as many as have room at a time. */
 typedef struct {
-  size_t capacity; /* tokens */
-  ovx_token_t* tokens;
-  ovx_string_t* strings;
-  ovx_token_t** tokens_of_path;
-  size_t* count_of_path;
-  char* text;
-  size_t text_capacity;
-} batch;
+  char* bytes;
+  size_t capacity;
+  size_t ends[512];
+} path_batch;
 
-static bool batch_grow(batch* self, size_t capacity) {
-  free(self->tokens);
-  free(self->strings);
-  self->capacity = capacity;
-  self->tokens = malloc(capacity * sizeof *self->tokens);
-  self->strings = malloc(capacity * sizeof *self->strings);
-  return self->tokens && self->strings;
+/* What is wrong with the first paths, in the dictionary's own words. False; true where nothing is any more. */
+static bool refused_paths(path_dictionary_instance_t* dictionary, const uint64_t* paths, size_t count, size_t given) {
+  ovx_token_t* tokens[COUNT_OF(((path_batch*)NULL)->ends)];
+  size_t counts[COUNT_OF(tokens)], processed;
+  ovx_api_result_t result =
+      path_dictionary_get_tokens_from_paths(dictionary, paths, count, NULL, 0, tokens, counts, &processed);
+  return result.status == OVX_API_SUCCESS ||
+         raise_dictionary_error(dictionary, result.error, given == 1 ? paths : NULL) != NULL;
 }
 
-static void batch_close(batch* self) {
-  free(self->tokens);
-  free(self->strings);
-  free(self->tokens_of_path);
-  free(self->count_of_path);
-  free(self->text);
-}
-
-static PyObject* join(batch* self, const ovx_string_t* components, size_t count) {
-  if (!count) return PyUnicode_FromString("/");
-  size_t length = 0;
-  for (size_t i = 0; i < count; i++) length += 1 + components[i].length;
-  if (length > self->text_capacity) {
-    char* grown = realloc(self->text, length * 2);
-    if (!grown) return PyErr_NoMemory();
-    self->text = grown;
-    self->text_capacity = length * 2;
+/* Texts of some of the first `count` paths into `list` from `start` on; how many, -1: an exception. */
+static Py_ssize_t append_paths(Stage* self, path_dictionary_instance_t* dictionary, path_batch* batch,
+                               const uint64_t* paths, size_t count, PyObject* list, size_t start) {
+  size_t done = 0, from = 0, most = count < COUNT_OF(batch->ends) ? count : COUNT_OF(batch->ends);
+  ovstage_api_status_t status;
+  WITHOUT_GIL(
+      status = native.go->path_texts(self->instance, paths, most, batch->bytes, batch->capacity, batch->ends, &done));
+  if (status != OVSTAGE_OK) return refused_paths(dictionary, paths, most, start + count) ? 0 : -1;
+  if (!done) {
+    char* grown = realloc(batch->bytes, 4 * batch->capacity);
+    if (!grown) return PyErr_NoMemory() != NULL ? 0 : -1;
+    batch->bytes = grown;
+    batch->capacity *= 4;
   }
-  char* at = self->text;
-  for (size_t i = 0; i < count; i++) {
-    *at++ = '/';
-    memcpy(at, components[i].ptr, components[i].length);
-    at += components[i].length;
+  for (size_t i = 0; i < done; from = batch->ends[i], i++) {
+    PyObject* text = PyUnicode_DecodeUTF8(batch->bytes + from, (Py_ssize_t)(batch->ends[i] - from), "replace");
+    if (!text || PyList_SetItem(list, (Py_ssize_t)(start + i), text) < 0) return -1;
   }
-  return PyUnicode_DecodeUTF8(self->text, (Py_ssize_t)length, "replace");
-}
-
-/* The tokens of as many of the first `count` paths as fit into the batch: at least one, the batch grows for it. */
-static bool tokens_of_paths(path_dictionary_instance_t* dictionary, batch* self, const uint64_t* paths, size_t count,
-                            size_t* processed) {
-  for (;;) {
-    ovx_api_result_t result;
-    WITHOUT_GIL(result = path_dictionary_get_tokens_from_paths(dictionary, paths, count, self->tokens, self->capacity,
-                                                               self->tokens_of_path, self->count_of_path, processed));
-    if (result.status != OVX_API_SUCCESS)
-      return raise_dictionary_error(dictionary, result.error, count == 1 ? paths : NULL) != NULL;
-    if (*processed) return true;
-    if (!batch_grow(self, self->capacity * 4)) return PyErr_NoMemory() != NULL;
-  }
-}
-
-/* Texts of the first `count` paths, or of as many as make one batch, into `list` from `start` on. 0: an exception. */
-static size_t append_paths(path_dictionary_instance_t* dictionary, batch* self, const uint64_t* paths, size_t count,
-                           PyObject* list, size_t start) {
-  size_t processed = 0, tokens = 0;
-  if (!tokens_of_paths(dictionary, self, paths, count, &processed)) return 0;
-  for (size_t i = 0; i < processed; i++) tokens += self->count_of_path[i];
-  ovx_api_result_t result;
-  WITHOUT_GIL(result = path_dictionary_get_strings_from_tokens(dictionary, self->tokens, tokens, self->strings));
-  if (result.status != OVX_API_SUCCESS) {
-    raise_dictionary_error(dictionary, result.error, NULL);
-    return 0;
-  }
-  const ovx_string_t* components = self->strings;
-  for (size_t i = 0; i < processed; components += self->count_of_path[i], i++) {
-    PyObject* text = join(self, components, self->count_of_path[i]);
-    if (!text || PyList_SetItem(list, (Py_ssize_t)(start + i), text) < 0) return 0;
-  }
-  return processed;
+  return (Py_ssize_t)done;
 }
 
 static PyObject* stage_path_strings(PyObject* object, PyObject* paths) {
   words given;
   if (!words_open(&given, paths, "primpaths", "", 64)) return NULL;
+  path_batch batch = {.capacity = 1 << 15};
   PyObject* list = NULL;
-  batch scratch = {0};
   path_dictionary_instance_t* dictionary = open_dictionary((Stage*)object, "path_to_string");
   if (dictionary) {
-    scratch.tokens_of_path = malloc((given.count + 1) * sizeof *scratch.tokens_of_path);
-    scratch.count_of_path = malloc((given.count + 1) * sizeof *scratch.count_of_path);
-    bool room = batch_grow(&scratch, 4096) && scratch.tokens_of_path && scratch.count_of_path;
-    if (room)
-      list = PyList_New((Py_ssize_t)given.count);
-    else
-      PyErr_NoMemory();
+    batch.bytes = malloc(batch.capacity);
+    list = batch.bytes ? PyList_New((Py_ssize_t)given.count) : PyErr_NoMemory();
   }
   for (size_t done = 0; list && done < given.count;) {
-    size_t added =
-        append_paths(dictionary, &scratch, (const uint64_t*)given.data + done, given.count - done, list, done);
-    if (!added) Py_CLEAR(list);
-    done += added;
+    Py_ssize_t added = append_paths((Stage*)object, dictionary, &batch, (const uint64_t*)given.data + done,
+                                    given.count - done, list, done);
+    if (added < 0)
+      Py_CLEAR(list);
+    else
+      done += (size_t)added;
   }
-  batch_close(&scratch);
+  free(batch.bytes);
   words_close(&given);
   return list;
+}
+
+/* ---- Names that nothing needs any more ----------------------------------------------------------------------------
+ */
+
+static PyObject* stage_compact(PyObject* object, PyObject* ignored) {
+  (void)ignored;
+  Stage* self = (Stage*)object;
+  if (!open_dictionary(self, "compact")) return NULL;
+  uint64_t dropped = 0;
+  ovstage_api_status_t status;
+  WITHOUT_GIL(status = native.go->compact(self->instance, &dropped));
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(dropped) : raise_library_error(status);
 }
 
 PyMethodDef stage_dictionary_methods[] = {
@@ -268,5 +235,6 @@ PyMethodDef stage_dictionary_methods[] = {
     {"_token_strings", stage_token_strings, METH_O, DOC_Stage__token_strings},
     {"_intern_paths", stage_intern_paths, METH_O, DOC_Stage__intern_paths},
     {"_path_strings", stage_path_strings, METH_O, DOC_Stage__path_strings},
+    {"_compact", stage_compact, METH_NOARGS, DOC_Stage__compact},
     {NULL, NULL, 0, NULL},
 };

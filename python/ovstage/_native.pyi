@@ -334,6 +334,8 @@ class Stage:
         """The path handle of each text, new where there was none."""
     def _path_strings(self, paths: Iterable[SupportsIndex], /) -> list[str]:
         """The text of each path handle."""
+    def _compact(self) -> int:
+        """Drop the paths that nothing names. See ``PathDictionary.compact``."""
     def _list_from_paths(
         self, paths: Iterable[SupportsIndex], cls: type[PathList], attributes: dict[str, Any], /
     ) -> PathList:

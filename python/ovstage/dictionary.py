@@ -1,6 +1,7 @@
 """Names as numbers: tokens, prim paths, and reference-counted lists of paths.
 
-Tokens and paths live as long as the stage they were interned through; equal strings give equal handles. A path list is
+Tokens and paths live as long as the stage they were interned through, or until ``compact`` drops a path that nothing
+names; equal strings give equal handles. A path list is
 created with one reference, which its ``PathList`` owns and must give back. What Python answers for is kept per handle
 in the stage's ``_path_list_refs``, so that every wrapper over a stage and a plain-int copy of a list agree about it.
 """
@@ -220,6 +221,24 @@ class PathDictionary:
     def path_to_string(self, primpath: int) -> str:
         """The text of a prim path."""
         return self._live()._path_strings((guard.uint64(primpath, "primpath"),))[0]
+
+    def compact(self) -> int:
+        """Drop the paths that nothing names any more, and return how many went.
+
+        Paths stay interned when their prims are deleted. Where prims come and go under ever new paths, call this now
+        and then: it takes some 60 ns for each path that there is, and other threads go on meanwhile. A path is
+        named by a path list that is alive, and so by queries, maps and groups; by a prim that carries something in a
+        state that can be read; by a value of an attribute, of an open map or of a group that is held; by a path below
+        it; and by itself, when it was interned with ``intern_path`` or ``intern_paths``.
+
+        A handle that is held as a number alone names nothing. That of a path which was dropped is unknown from then
+        on, and never becomes that of another path. All stages of the process share the paths.
+        """
+        from ovstage.selection import Selections  # which is made of this module
+
+        stage = self._live()
+        Selections.forget_all()
+        return stage._compact()
 
     # --- path lists ---
 

@@ -6,9 +6,10 @@ content, so that a loop which names the same paths again pays for looking them u
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from operator import index
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, SupportsIndex, TypeAlias
 
 from ovstage._load import native
 from ovstage.cache import drop_oldest
@@ -60,9 +61,19 @@ class Selections:
     query, of which one is kept.
     """
 
+    _all: ClassVar[weakref.WeakSet[Selections]] = weakref.WeakSet()
+
     def __init__(self) -> None:
+        self._all.add(self)
         self._known: dict[tuple[str, ...], Implicit] = {}
         self._recent: dict[int, tuple[list[str] | tuple[str, ...], Implicit]] = {}
+
+    @classmethod
+    def forget_all(cls) -> None:
+        """Forget what every stage keeps, so that nothing but what a program holds names a path."""
+        for kept in list(cls._all):
+            kept._known.clear()
+            kept._recent.clear()
 
     def of_paths(self, stage: Stage, paths: Iterable[str], *, asked: bool = False) -> Implicit:
         """The query of some paths, made if need be. Raises what ``create_path_list_from_strings`` raises.

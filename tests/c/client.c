@@ -285,6 +285,70 @@ static void check_list_of_known(void) {
   close_scene(&s);
 }
 
+/* A path that nothing names goes; its text is copied without making it stay. */
+static void check_compact(void) {
+  scene s;
+  if (!open_scene(&s, "compact")) return;
+  ovx_string_t strings[3] = {view("/Lasts"), view("/Passes/by"), view("/")};
+  ovx_primpath_t lasts = 0, paths[3] = {0};
+  ovx_primpath_list_t list = 0;
+  size_t count = 0, ends[3] = {0}, done = 9;
+  uint64_t dropped = 9;
+  char text[32];
+  CHECK(path_dictionary_create_paths_from_strings(s.dictionary, strings, 1, &lasts).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_create_path_list_from_strings(s.dictionary, strings, 3, &list).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_get_paths_from_path_list(s.dictionary, list, 0, 3, paths, &count).status == OVX_API_SUCCESS);
+  CHECK(s.go->compact(s.stage, &dropped) == OVSTAGE_OK && dropped == 0);
+
+  CHECK(s.go->path_texts(s.stage, paths, 3, text, sizeof text, ends, &done) == OVSTAGE_OK && done == 3);
+  CHECK(ends[0] == 6 && ends[1] == 16 && ends[2] == 17 && memcmp(text, "/Lasts/Passes/by/", 17) == 0);
+  CHECK(s.go->path_texts(s.stage, paths, 3, text, 15, ends, &done) == OVSTAGE_OK && done == 1);
+  CHECK(s.go->path_texts(s.stage, paths, 3, text, 5, ends, &done) == OVSTAGE_OK && done == 0);
+  CHECK(s.go->path_texts(s.stage, NULL, 0, NULL, 0, NULL, &done) == OVSTAGE_OK && done == 0);
+  CHECK_FAILS(s.go->path_texts(s.stage, NULL, 1, text, 5, ends, &done), OVSTAGE_ERROR_INVALID_ARGUMENT, "paths");
+  CHECK_FAILS(s.go->path_texts(s.stage, paths, 1, NULL, 5, ends, &done), OVSTAGE_ERROR_INVALID_ARGUMENT, "buffer");
+  CHECK_FAILS(s.go->path_texts(s.stage, paths, 1, text, 5, NULL, &done), OVSTAGE_ERROR_INVALID_ARGUMENT, "ends");
+  CHECK_FAILS(s.go->path_texts(s.stage, paths, 1, text, 5, ends, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "done");
+
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, list).status == OVX_API_SUCCESS);
+  CHECK(s.go->compact(s.stage, &dropped) == OVSTAGE_OK && dropped == 2);
+  CHECK(s.go->compact(s.stage, NULL) == OVSTAGE_OK);
+  CHECK(s.go->path_texts(s.stage, &lasts, 1, text, sizeof text, ends, &done) == OVSTAGE_OK && ends[0] == 6);
+  CHECK_FAILS(s.go->path_texts(s.stage, paths, 3, text, sizeof text, ends, &done), OVSTAGE_ERROR_INVALID_ARGUMENT,
+              "Prim path handle was not found in this dictionary");
+  ovx_primpath_t again = 0;
+  CHECK(path_dictionary_create_paths_from_strings(s.dictionary, strings + 1, 1, &again).status == OVX_API_SUCCESS);
+  CHECK(again != paths[1]);
+  close_scene(&s);
+}
+
+/* Whoever has a view of a name finds the text there for as long as there is a stage. */
+static void check_views_outlive_compact(void) {
+  scene s;
+  if (!open_scene(&s, "views")) return;
+  ovx_string_t string = view("/Passes/viewed_by_somebody"), texts[2];
+  ovx_primpath_list_t list = 0;
+  ovx_primpath_t path = 0;
+  ovx_token_t tokens[2] = {0}, *at = NULL;
+  size_t count = 0, done = 0;
+  CHECK(path_dictionary_create_path_list_from_strings(s.dictionary, &string, 1, &list).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_get_paths_from_path_list(s.dictionary, list, 0, 1, &path, &count).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_get_tokens_from_paths(s.dictionary, &path, 1, tokens, 2, &at, &count, &done).status ==
+        OVX_API_SUCCESS);
+  CHECK(path_dictionary_get_strings_from_tokens(s.dictionary, tokens + 1, 1, texts).status == OVX_API_SUCCESS);
+  CHECK(path_dictionary_release_path_list_reference(s.dictionary, list).status == OVX_API_SUCCESS);
+  uint64_t dropped = 0;
+  CHECK(s.go->compact(s.stage, &dropped) == OVSTAGE_OK && dropped == 2);
+  ovx_string_t other = view("/Another/name_of_some_length");
+  CHECK(path_dictionary_create_path_list_from_strings(s.dictionary, &other, 1, &list).status == OVX_API_SUCCESS);
+  CHECK(strcmp(texts[0].ptr, "viewed_by_somebody") == 0);
+  ovx_api_result_t unknown = path_dictionary_get_strings_from_tokens(s.dictionary, tokens, 1, texts);
+  CHECK(unknown.status == OVX_API_ERROR);
+  path_dictionary_release_error(s.dictionary, unknown.error);
+  CHECK(path_dictionary_get_strings_from_tokens(s.dictionary, tokens + 1, 1, texts).status == OVX_API_SUCCESS);
+  close_scene(&s);
+}
+
 static void check_path_lists(void) {
   scene s;
   if (!open_scene(&s, "lists")) return;
@@ -1191,6 +1255,8 @@ int main(int argc, char** argv) {
       {"dictionary: path components", check_path_components},
       {"dictionary: path lists", check_path_lists},
       {"dictionary: lists of what is only asked for", check_list_of_known},
+      {"dictionary: paths that nothing names", check_compact},
+      {"dictionary: views of names outlive the paths", check_views_outlive_compact},
       {"write, seal, read", check_minimal},
       {"lanes and strides", check_lanes},
       {"convenience shapes", check_convenience_shapes},

@@ -792,7 +792,7 @@ AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
 
-SIZE(ovstage_go_v1_t, 384);
+SIZE(ovstage_go_v1_t, 400);
 AT(ovstage_go_v1_t, struct_size, 0);
 AT(ovstage_go_v1_t, version, 4);
 AT(ovstage_go_v1_t, instance_retain, 8);
@@ -842,6 +842,8 @@ AT(ovstage_go_v1_t, floor_moves, 352);
 AT(ovstage_go_v1_t, read_since, 360);
 AT(ovstage_go_v1_t, set_stage_options, 368);
 AT(ovstage_go_v1_t, stage_interface, 376);
+AT(ovstage_go_v1_t, compact, 384);
+AT(ovstage_go_v1_t, path_texts, 392);
 
 SIZE(ovstage_go_cursor_t, 32);
 AT(ovstage_go_cursor_t, attribute, 0);

@@ -201,12 +201,41 @@ def test_prims_that_come_and_go(stage, names):
     soak(step, lambda: held(stage), warm=600)
 
 
-# --- names and paths that only refused calls have used ---
-
-
 def interned() -> int:
-    """Blocks of memory: texts take one for each MiB."""
+    """Blocks of memory: texts take one for each MiB, paths one for some thousand."""
     return ovstage.process_counters()["live_blocks"]
+
+
+def test_a_hundred_thousand_spawns_under_paths_of_their_own(stage, names):
+    """What nothing names goes when it is told to: the lists, their prims, and in time the log of who was deleted."""
+    ordinal = 0
+
+    def step(k: int) -> None:
+        nonlocal ordinal
+        paths = [f"/World/Env{k % 7}/spawned_{k}_{i}/{'long' * (k % 5)}_{k}" for i in range(20)]
+        with names.create_path_list_from_strings(paths) as list_, stage.query_from_path_list(list_) as query:
+            ordinal += 1
+            stage.write_attribute(query, "a", ordinal, np.ones(20), is_array=False).wait()
+            stage.advance_write_floor(ordinal).wait()
+            ordinal += 1
+            stage.delete_attributes(query, [], ordinal).wait()
+            stage.advance_write_floor(ordinal).wait()
+        if k % 250 == 0:
+            names.compact()
+
+    soak(step, interned, warm=1000, slack=8)
+
+
+def test_a_hundred_thousand_lists_of_fresh_paths(names):
+    def step(k: int) -> None:
+        names.create_path_list_from_strings([f"/Fresh{k}/{i}" for i in range(100)]).release()
+        if k % 50 == 0:
+            names.compact()
+
+    soak(step, interned, warm=200, slack=2)
+
+
+# --- names and paths that only refused calls have used ---
 
 
 REFUSED = {

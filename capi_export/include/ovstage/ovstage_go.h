@@ -573,6 +573,39 @@ typedef struct ovstage_go_v1 {
   /* The level of a stage; never DEFAULT but for NULL. Any thread, also while the bundle of a destroyed instance is
    * retained. */
   ovstage_go_interface_t (*stage_interface)(ovstage_instance_t*);
+
+  /* ---- Paths that nothing names ---- appended later: present when struct_size reaches beyond it ---- */
+
+  /*
+   * Drops the paths that nothing names any more, and the names that were made for them alone, from the dictionary,
+   * which all stages of the process share. Without it they stay until the last stage ends. A path is named by
+   *   - a path list that is alive, and with it by queries, maps and groups;
+   *   - a row: of a prim that carries an attribute in any state that a read can ask for, sealed or not;
+   *   - a value of uint64 elements, with the role of a path or none: of an attribute, an open map, a group that is
+   * held;
+   *   - itself, when it was made by create_paths_from_strings or create_paths_from_tokens;
+   *   - a path below it.
+   * A handle that is held as a number alone names nothing. That of a path that was dropped is unknown for ever, also
+   * when the same text is interned again, and never that of another path.
+   *
+   *   dropped  receives how many paths went; may be NULL
+   *
+   * It takes some 60 ns for each path that there is, while other threads go on. Any thread. Returns OK,
+   * INVALID_HANDLE or OUT_OF_MEMORY.
+   */
+  ovstage_api_status_t (*compact)(ovstage_instance_t*, uint64_t* dropped);
+
+  /*
+   * The texts of paths, one behind the other without an end mark, as many as the buffer has room for. Views of
+   * get_strings_from_tokens make the names of which a path consists stay for ever; these copies do not.
+   *
+   *   ends  receives for each of the first *done paths where its text ends in the buffer
+   *   done  receives how many texts were written; 0 where even the first needs more room
+   *
+   * Any thread. Returns OK, INVALID_HANDLE, INVALID_ARGUMENT or OUT_OF_MEMORY.
+   */
+  ovstage_api_status_t (*path_texts)(ovstage_instance_t*, const ovx_primpath_t* paths, size_t count, char* buffer,
+                                     size_t capacity, size_t* ends, size_t* done);
 } ovstage_go_v1_t;
 
 #ifdef __cplusplus

@@ -10,7 +10,8 @@
 
 #include <ovx/string_types.h>
 
-/* An interned path of a prim. Equal paths have equal handles within one dictionary, and live as long as it does. */
+/* An interned path of a prim. Equal paths have equal handles within one dictionary, and live as long as it does, unless
+ * compact of the extension table drops them. A handle is never used for another path. */
 typedef uint64_t ovx_primpath_t;
 
 /* An immutable, ordered list of prim paths with a reference count. Handles are never used twice. */

@@ -1,0 +1,130 @@
+package pathdict
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+)
+
+// What a dictionary knows of the dense indices of its records, beside the records.
+
+// ages tells apart what has had one index after another. Most dictionaries are never compacted, and have none: then every age
+// is 0.
+type ages struct{ vector[uint32] }
+
+// noAge is the age of an index that stands for nothing.
+const noAge = math.MaxUint32
+
+func (a *ages) of(index uint32) uint32 {
+	if !a.has(uint64(index)) {
+		return 0
+	}
+	return atomic.LoadUint32(a.at(index))
+}
+
+// set changes an age that reach has made room for.
+func (a *ages) set(index, age uint32) { atomic.StoreUint32(a.at(index), age) }
+
+// reach makes room for the ages of a number of records.
+func (a *ages) reach(records uint32) error {
+	for a.length < records {
+		if err := a.reserve(); err != nil {
+			return err
+		}
+		a.push(0)
+	}
+	a.publish()
+	return nil
+}
+
+// flags is a bit for each record, which may be set without a lock.
+type flags struct{ vector[uint32] }
+
+func (f *flags) has(index uint32) bool {
+	return f.vector.has(uint64(index/32)) && atomic.LoadUint32(f.at(index/32))>>(index%32)&1 == 1
+}
+
+// set needs that reach has made room.
+func (f *flags) set(index uint32) {
+	if !f.has(index) {
+		atomic.OrUint32(f.at(index/32), 1<<(index%32))
+	}
+}
+
+func (f *flags) reach(index uint32) error {
+	for f.length <= index/32 {
+		if err := f.reserve(); err != nil {
+			return err
+		}
+		f.push(0)
+		f.publish()
+	}
+	return nil
+}
+
+// marks is a bit for each of the records that there were at one time. Those that came later count as marked.
+type marks []uint64
+
+func newMarks(records uint32) marks { return make(marks, (records+63)/64) }
+
+func (m marks) set(index uint32) {
+	if int(index/64) < len(m) && !m.has(index) {
+		atomic.OrUint64(&m[index/64], 1<<(index%64))
+	}
+}
+
+func (m marks) has(index uint32) bool {
+	return int(index/64) >= len(m) || atomic.LoadUint64(&m[index/64])>>(index%64)&1 == 1
+}
+
+// vacancies are the indices that have no path any more.
+type vacancies struct {
+	words  []uint64
+	count  int
+	next   uint32 // where the search goes on
+	barren uint32 // there are none above it
+}
+
+func (v *vacancies) has(index uint32) bool {
+	return int(index/64) < len(v.words) && v.words[index/64]>>(index%64)&1 == 1
+}
+
+func (v *vacancies) add(index uint32) {
+	if missing := int(index/64) + 1 - len(v.words); missing > 0 {
+		v.words = append(v.words, make([]uint64, missing)...)
+	}
+	v.words[index/64] |= 1 << (index % 64)
+	v.count++
+	v.barren = max(v.barren, index)
+}
+
+// above takes out an index that is larger than that of the parent, as those of children are. It goes on from the last one, so
+// that of many children each costs next to nothing.
+func (v *vacancies) above(parent uint32) (index uint32, ok bool) {
+	if v.count == 0 || parent >= v.barren {
+		return 0, false
+	}
+	index, ok = v.find(max(v.next, parent+1))
+	if !ok {
+		if index, ok = v.find(parent + 1); !ok {
+			v.barren = parent
+			return 0, false
+		}
+	}
+	v.words[index/64] &^= 1 << (index % 64)
+	v.count--
+	v.next = index + 1
+	return index, true
+}
+
+// find returns the first from an index on.
+func (v *vacancies) find(from uint32) (index uint32, ok bool) {
+	mask := ^uint64(0) << (from % 64)
+	for i := int(from / 64); i < len(v.words); i++ {
+		if word := v.words[i] & mask; word != 0 {
+			return uint32(64*i + bits.TrailingZeros64(word)), true
+		}
+		mask = ^uint64(0)
+	}
+	return 0, false
+}
