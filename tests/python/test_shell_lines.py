@@ -61,7 +61,7 @@ def test_every_line_is_run() -> None:
     assert lines == {*CI, *SLOW, *QUICK, *NOT_TO_DO}
     for text in TEXTS:
         fences = re.findall(r"^```(.*)$", text.read_text(), re.MULTILINE)[::2]
-        assert set(fences) <= {"python", "text", "sh"}, text.name
+        assert set(fences) <= {"go", "python", "text", "sh"}, text.name
 
 
 def test_ci_runs_what_no_test_can() -> None:

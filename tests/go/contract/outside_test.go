@@ -1,9 +1,11 @@
 package contract
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,8 +51,28 @@ func main() {
 }
 `
 
-// A module outside of this tree names the checkout in its go.mod, as CONTRIBUTING says, and needs no host for it.
-func TestAModuleOutsideBuildsAndRuns(t *testing.T) {
+// around is what the README's lines stand in.
+const around = `package main
+
+import (
+	"fmt"
+
+	"ovstage.dev/ovstage"
+)
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func main() {
+%s}
+`
+
+// outside runs a program as a module outside of this tree, which names the checkout in its go.mod, as CONTRIBUTING says, and needs
+// no host for it.
+func outside(t *testing.T, program string) string {
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
 	folder := t.TempDir()
@@ -72,5 +94,19 @@ func TestAModuleOutsideBuildsAndRuns(t *testing.T) {
 		return string(out)
 	}
 	run("mod", "edit", "-require=ovstage.dev/ovstage@v0.1.0", "-replace=ovstage.dev/ovstage="+root)
-	assert.Equal(t, "[0.5 1.5] 1\n", run("run", "."))
+	return run("run", ".")
+}
+
+func TestAModuleOutsideBuildsAndRuns(t *testing.T) {
+	assert.Equal(t, "[0.5 1.5] 1\n", outside(t, program))
+}
+
+// The README's lines run as they stand there.
+func TestTheReadmeRuns(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	_, block, found := strings.Cut(string(readme), "```go\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	assert.Equal(t, "/A [0 0 0]\n/B [0 0 0]\n", outside(t, fmt.Sprintf(around, block)))
 }
