@@ -34,7 +34,7 @@ func (s *Stage) checkFloor(a *attribute, name pathdict.Token, ordinal uint64) er
 	return nil
 }
 
-// checkMode refuses unknown modes, and an Insert that meets a prim.
+// checkMode refuses unknown modes, an Insert that meets a prim, and a Require that misses one.
 func (s *Stage) checkMode(prims *pathdict.List, mode Mode) error {
 	switch mode {
 	case Upsert, Update:
@@ -46,8 +46,15 @@ func (s *Stage) checkMode(prims *pathdict.List, mode Mode) error {
 			}
 		}
 		return nil
+	case Require:
+		for i, path := range prims.Indices() {
+			if !s.exists(path) {
+				return errorf(PrimNotFound, "prim_mode REQUIRE: prim %s does not exist; nothing was written", s.path(prims.At(i)))
+			}
+		}
+		return nil
 	}
-	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1), UPDATE (2)", int32(mode))
+	return errorf(InvalidArgument, "prim_mode %d is not one of UPSERT (0), INSERT (1), UPDATE (2), REQUIRE (3)", int32(mode))
 }
 
 // checkFixed refuses another schema for an attribute whose schema is fixed.

@@ -14,6 +14,7 @@ const (
 	Upsert Mode = 0 // creates absent prims, updates present ones
 	Insert Mode = 1 // creates prims; refused when any of them exists
 	Update Mode = 2 // updates present prims, leaves absent ones alone
+	Require Mode = 3 // updates prims; refused when any of them is absent
 )
 
 // Write is one attribute of a batch.

@@ -105,6 +105,20 @@ func TestInsert(t *testing.T) {
 	assert.Equal(t, []float32{10, 20}, f.floats(q, "x", 2))
 }
 
+func TestRequire(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/a", "/b")
+	f.write(q, "x", 1, float3{}, float3{})
+	_, err := f.Write(q, []Write{{f.token("y"), scalars(1, 2)}}, 2, Require)
+	require.Nil(t, err, "the prim has to exist, not the attribute")
+	_, err = f.Write(f.query("/a", "/new", "/newer"), []Write{{f.token("y"), scalars(9, 9, 9)}}, 3, Require)
+	require.NotNil(t, err)
+	assert.Equal(t, PrimNotFound, CodeOf(err))
+	assert.Contains(t, err.Error(), "/new does not exist")
+	f.seal(3)
+	assert.Equal(t, []float32{1, 2}, f.floats(q, "y", 3))
+}
+
 // The same name may have another schema on other prims, never on the same ones.
 func TestSchemaBelongsToThePrim(t *testing.T) {
 	f := newFixture(t)

@@ -181,8 +181,8 @@ bool guard_open_member(PyObject* value, const char* name, const char* class, int
 
 bool guard_prim_mode(PyObject* value, ovstage_prim_mode_t* out) {
   int mode = OVSTAGE_PRIM_MODE_UPSERT;
-  bool declared = !value || guard_member(value, "prim_mode", "PrimMode", "UPSERT=0, INSERT=1, UPDATE=2",
-                                         (int)OVSTAGE_GO_PRIM_MODE_UPDATE, &mode);
+  bool declared = !value || guard_member(value, "prim_mode", "PrimMode", "UPSERT=0, INSERT=1, UPDATE=2, REQUIRE=3",
+                                         (int)OVSTAGE_GO_PRIM_MODE_REQUIRE, &mode);
   *out = (ovstage_prim_mode_t)mode;
   return declared;
 }

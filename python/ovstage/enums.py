@@ -50,6 +50,8 @@ class PrimMode(IntEnum):
     """Create only; a prim that exists, with whatever attributes, refuses the whole call with ``PRIM_NOT_FOUND``."""
     UPDATE = 2
     """Write only the prims that exist and leave the others alone; a map lends memory for those that exist alone."""
+    REQUIRE = 3
+    """Every prim must exist; where one does not the whole call is refused with ``PRIM_NOT_FOUND``, which names it."""
 
 
 class Scope(IntEnum):

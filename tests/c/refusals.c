@@ -286,7 +286,7 @@ static void writes(const scene* s) {
   data.mask = &mask;
   SAYS(write_payload(s, data), "attribute \"value\": index_map and mask are mutually exclusive; pass one of them");
   SAYS(ovstage_write_attribute(s->stage, s->query, by_name("value"), 2, good, (ovstage_prim_mode_t)7).status,
-       "prim_mode 7 is not one of UPSERT (0), INSERT (1), UPDATE (2)");
+       "prim_mode 7 is not one of UPSERT (0), INSERT (1), UPDATE (2), REQUIRE (3)");
   SAYS(ovstage_write_attributes(s->stage, s->query, NULL, 2, 2, OVSTAGE_PRIM_MODE_UPSERT).status,
        "writes is NULL with write_count 2");
   ovstage_attribute_write_t entry;

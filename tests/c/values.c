@@ -279,10 +279,16 @@ static void check_modes(void) {
   EXPECT_ROWS(&s, four, value, 2, "10|20|30|-");
   EXPECT_ROWS(&s, four, other, 2, "10|20|30|-"); /* the prim has to exist, not the attribute */
 
+  CHECK_REFUSED(ovstage_write_attribute(s.stage, four, name, 3, p.data, OVSTAGE_GO_PRIM_MODE_REQUIRE),
+                OVSTAGE_ERROR_PRIM_NOT_FOUND, "prim /World/D does not exist");
   masked(fixed(&p, "0 0 0 4"), &last, 4);
   DONE(&s, ovstage_write_attribute(s.stage, four, name, 3, p.data, OVSTAGE_PRIM_MODE_INSERT));
   DONE(&s, seal(&s, 3));
   EXPECT_ROWS(&s, four, value, 3, "10|20|30|4");
+  fixed(&p, "1 2 3 4");
+  DONE(&s, ovstage_write_attribute(s.stage, four, name, 4, p.data, OVSTAGE_GO_PRIM_MODE_REQUIRE));
+  DONE(&s, seal(&s, 4));
+  EXPECT_ROWS(&s, four, value, 4, "1|2|3|4");
   DONE(&s, ovstage_release_query(s.stage, four));
   close_scene(&s);
 }

@@ -249,7 +249,7 @@ WRITES: list[Row] = [
         lambda s: s.put(np.zeros(2, "f4"), prim_mode=PrimMode.INSERT),
     ),
     (
-        "ValueError: prim_mode must be a valid PrimMode (UPSERT=0, INSERT=1, UPDATE=2), got 7",
+        "ValueError: prim_mode must be a valid PrimMode (UPSERT=0, INSERT=1, UPDATE=2, REQUIRE=3), got 7",
         lambda s: s.put(np.zeros(2, "f4"), prim_mode=7),
     ),
     (

@@ -48,6 +48,13 @@ typedef struct {
 #define OVSTAGE_GO_PRIM_MODE_UPDATE ((ovstage_prim_mode_t)2)
 
 /*
+ * A fourth: every prim must exist. Where one does not, the call is refused with PRIM_NOT_FOUND, the text names the
+ * first that is missing, and nothing is written, of a whole batch either. Prims that a mask leaves out may be absent.
+ * For a session the prims are judged when it is opened, as those of INSERT are.
+ */
+#define OVSTAGE_GO_PRIM_MODE_REQUIRE ((ovstage_prim_mode_t)3)
+
+/*
  * One buffer of bytes that belong to the library, with a reference count. Columns, groups, mapped buffers and exports
  * each hold a reference; the bytes stay where they are until the last one is dropped.
  */
