@@ -11,7 +11,7 @@ import (
 )
 
 // Clone copies everything that the prims at and below source hold as of an ordinal, sealed or not, to each target at that
-// ordinal. It creates only: a target is a place where nothing is. All of it is done or nothing.
+// ordinal. It creates only: nothing may exist at or below a target. All of it is done or nothing.
 //
 // Targets of relationships and connections that lie in the source lie in the copy afterwards, properties of its prims
 // included; others stay. World transforms are copied like all else: compute them anew where they matter.
@@ -169,7 +169,7 @@ func holding(c *column.Column, prims []uint32, ordinal uint64) (column.Rows, err
 	return rows.Where(c.Alive(rows, ordinal))
 }
 
-// checkTargets refuses places where something is: somebody has interned their paths then.
+// checkTargets refuses targets that exist. A target whose path is not interned doesn't exist.
 func (c *clone) checkTargets() error {
 	paths := make([]pathdict.Path, len(c.targets))
 	if err := c.dict.LookupPaths(c.targets, paths); err != nil {

@@ -13,7 +13,7 @@ type clone struct {
 	tx      stage.Tx
 	source  string
 	targets []string
-	known   bool // somebody interned the source, without which it holds nothing
+	known   bool // the source is interned; a path that is not holds nothing
 	from    uint32
 	onto    []uint32
 	ordinal uint64
@@ -30,7 +30,7 @@ type copied struct {
 	rows   column.Rows // ascending
 }
 
-// copy makes the new values, which are nobody's yet.
+// copy makes the new values, which no column has yet.
 func (c *clone) copy() error {
 	if err := c.plan(); err != nil {
 		return err
@@ -63,10 +63,10 @@ func (c *clone) plan() error {
 			m.addTargets(idsIn(values, part.column.Schema()))
 		}
 	}
-	m.place = make([]int32, len(m.known))
+	m.slot = make([]int32, len(m.known))
 	for i, known := range m.known {
 		if known {
-			m.place[i] = int32(len(m.paths))
+			m.slot[i] = int32(len(m.paths))
 			m.paths = append(m.paths, m.from+uint32(i))
 		}
 	}
@@ -77,7 +77,7 @@ func (c *clone) plan() error {
 	return m.graftProperties(c.onto)
 }
 
-// prims lists who gets the values: target by target, in the order of the source's rows.
+// prims lists the prims that get the values: target by target, in the order of the source's rows.
 func (c *clone) prims(part copied) []uint32 {
 	prims := make([]uint32, 0, len(c.onto)*part.rows.Len())
 	for k := range c.onto {

@@ -1,5 +1,5 @@
-// Package scene knows what prims are to each other: it copies what lies below one, tells who is related to whom and who is an
-// instance of what, and computes world transforms from local ones. It works on a stage from inside (stage.Submit), so that
+// Package scene knows what prims are to each other: it copies what lies below one, tells which prims are related and which are
+// instances of which, and computes world transforms from local ones. It works on a stage from inside (stage.Submit), so that
 // each of its operations is one of the stage's.
 //
 // # Concurrency

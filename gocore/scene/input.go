@@ -12,7 +12,7 @@ type input struct {
 	column *column.Column
 	bytes  []byte
 	alive  bitset.Set   // the rows that hold a value
-	copy   memory.Block // of all values, where some are not sealed; else they are looked at in place
+	copy   memory.Block // of all values, where some are not sealed; else bytes are those of the column
 	newest bool         // no older state than the newest sealed one
 
 	// The rows that may hold another value than in the pass that is built on; without one, all.

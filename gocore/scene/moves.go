@@ -18,7 +18,7 @@ type moves struct {
 
 	known []bool   // by path - from: in the source and on the list
 	paths []uint32 // ascending; with each path, all between it and the source
-	place []int32  // by path - from: position in paths
+	slot  []int32  // by path - from: index in paths
 	to    []uint32 // len(paths) for each target
 
 	properties []uint32 // of the source itself
@@ -91,10 +91,10 @@ func (m *moves) graftProperties(onto []uint32) error {
 
 // of is where a listed path is in the target k.
 func (m *moves) of(k int, path uint32) uint32 {
-	return m.to[k*len(m.paths)+int(m.place[path-m.from])]
+	return m.to[k*len(m.paths)+int(m.slot[path-m.from])]
 }
 
-// move puts the paths of the target k in the place of the source's.
+// move replaces the paths of the source by the paths of the target k.
 func (m *moves) move(k int, values ids) {
 	values.each(func(id *pathdict.Path) {
 		path, ok := m.dict.Index(*id)

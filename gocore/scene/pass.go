@@ -16,18 +16,18 @@ type pass struct {
 	tx    stage.Tx
 	tree  *tree
 	to    uint64
-	all   bool // nothing is known of before
+	all   bool // every transform is computed anew: there is no earlier pass to build on
 
 	locals, resets []input
 	sealed         bool           // the world transforms go into a sealed state
 	world          *column.Column // nil before the first world transform
 	others         []*column.Column
-	known          input    // the world transforms as of before, and which of them somebody else may have changed
+	known          input    // the world transforms as they were, and which of them a write may have changed
 	before         []matrix // their rows
 
 	block  memory.Block
 	after  []matrix // the transforms that this pass computed
-	solved []int32  // and whose they are, by node
+	solved []int32  // the node of each of them
 	fresh  int      // how many of them have no row
 }
 
@@ -107,8 +107,9 @@ func (s *Scene) look(tx stage.Tx, name pathdict.Token, at moment, expected expec
 	return inputs, nil
 }
 
-// home chooses the column of the world transforms, nil for one that has to be made. Columns may differ by role alone: one
-// that holds something goes before one that does not, and only that of the usual role may hold nothing.
+// home chooses the column that takes the world transforms; nil where a column has to be made. Several columns may have the right
+// type and differ by role alone. A column of the usual role that holds values is chosen first, then any column that holds
+// values, then an empty column of the usual role. An empty column of another role is never chosen.
 func home(columns []*column.Column, ordinal uint64) (found *column.Column) {
 	for _, c := range columns {
 		if !transforms.by(c.Schema()) {

@@ -8,7 +8,7 @@ import (
 // Relation is a kind of relatives.
 type Relation uint32
 
-// The relations. All of them are between prims: a path that carries nothing is nobody's parent, and / never is.
+// The relations. All of them are between prims: a path that carries nothing is no prim's parent, and / never is.
 const (
 	Parent   Relation = 0
 	Children Relation = 1 // the direct ones

@@ -13,7 +13,7 @@ const (
 )
 
 // Prototype is the attribute that makes a prim the root of an instance: a relationship (uint64 array, RELATIONSHIP_PATH_ID)
-// whose first target is the root of its prototype. Whoever brings a scene writes it; prims inside an instance have none.
+// whose first target is the root of its prototype. Population writes it; prims inside an instance have none.
 const Prototype = "usd-prototype"
 
 // Scene is the hierarchy of one stage.

@@ -69,7 +69,7 @@ func (p *pass) solve(n int) error {
 	return nil
 }
 
-func (p *pass) resetAt(at place) bool {
+func (p *pass) resetAt(at cell) bool {
 	return at.row >= 0 && p.resets[at.input].bytes[at.row] != 0
 }
 

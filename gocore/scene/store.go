@@ -47,8 +47,8 @@ func (p *pass) rewrite(nodes []int32) error {
 	return nil
 }
 
-// create gives rows to prims, in the order in which their local transforms lie: a client whose list is served as it is by one
-// column is by the other.
+// create gives rows to prims, in the order of the rows of their local transforms: a list of prims that one of the two columns
+// serves as a slice is a slice of the other too.
 func (p *pass) create(nodes []int32) error {
 	if len(nodes) == 0 {
 		return nil

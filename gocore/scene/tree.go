@@ -35,15 +35,15 @@ type part struct {
 type node struct {
 	path   uint32
 	parent int32 // the nearest ancestor with a transform, -1 without
-	local  place
-	reset  place
+	local  cell
+	reset  cell
 	world  int32 // row, -1 without
 }
 
-// place is a row of one of several columns; row is -1 for none.
-type place struct{ input, row int32 }
+// cell is a row of one of several columns; row is -1 for none.
+type cell struct{ input, row int32 }
 
-var nowhere = place{-1, -1}
+var nowhere = cell{-1, -1}
 
 // partsOf describes columns.
 func partsOf(inputs []input) []part {
@@ -54,7 +54,7 @@ func partsOf(inputs []input) []part {
 	return parts
 }
 
-// partOf describes the column of world transforms, for which it only matters who has a row.
+// partOf describes the column of world transforms, of which it only matters which prims have a row.
 func partOf(c *column.Column) part {
 	if c == nil {
 		return part{}
@@ -86,7 +86,7 @@ func grow(tx stage.Tx, locals, resets []input, world *column.Column) *tree {
 	t := &tree{locals: partsOf(locals), resets: partsOf(resets), world: partOf(world), floors: map[pathdict.Token]uint64{}}
 	for i := range locals {
 		locals[i].alive.Each(func(row int) {
-			t.nodes = append(t.nodes, node{path: locals[i].column.Path(row), local: place{int32(i), int32(row)}, reset: nowhere, world: -1})
+			t.nodes = append(t.nodes, node{path: locals[i].column.Path(row), local: cell{int32(i), int32(row)}, reset: nowhere, world: -1})
 		})
 	}
 	byPath := func(a, b node) int { return cmp.Compare(a.path, b.path) }
@@ -99,7 +99,7 @@ func grow(tx stage.Tx, locals, resets []input, world *column.Column) *tree {
 		n := &t.nodes[i]
 		for k := range resets {
 			if row := resets[k].column.Row(n.path); row >= 0 && resets[k].alive.Has(row) {
-				n.reset = place{int32(k), int32(row)}
+				n.reset = cell{int32(k), int32(row)}
 			}
 		}
 		if world != nil {
@@ -119,7 +119,7 @@ func (t *tree) link(dict *pathdict.Dictionary) {
 	for i := range nearest {
 		nearest[i] = unknown
 	}
-	nearest[0] = none // the root is nobody's parent
+	nearest[0] = none // the root is no prim's parent
 	var climbed []uint32
 	for i := range t.nodes {
 		n := &t.nodes[i]

@@ -15,7 +15,7 @@ type attribute struct {
 	plain   bool // the interface has no rule for its name
 	floor   uint64
 	columns []*bound
-	past    uint64 // generations of columns that have gone
+	past    uint64 // sum of the generations of columns that were closed
 
 	queued, deleting, keeping bool // listed in the stage's unsealed, deleting, keeping
 
@@ -23,7 +23,7 @@ type attribute struct {
 	postings *postings // once a filter asked for its tokens
 }
 
-// spent is a column that holds nothing but the log of who was deleted when. Some are kept for the ranges that ask for that.
+// spent is a column that holds nothing but its log of deletes. Some are kept, for reads of a range that ask for deletes.
 type spent struct {
 	attribute *attribute
 	column    *bound
@@ -46,7 +46,8 @@ func (a *attribute) generation(ordinal uint64) uint64 {
 
 // takes reports whether values of schema for the prims may go into a column of the attribute. Texts and numbers, which
 // look the same where no type is named, must not be taken for each other: values without a type go to texts only where all of
-// the prims have texts, and texts go to a column without a type only where it holds nothing else, and becomes their only one.
+// the prims have texts; texts go to a column without a type only where it holds values of these prims alone, and where the
+// attribute has no other column of texts.
 func (a *attribute) takes(c *bound, prims *pathdict.List, schema column.Schema) (bool, error) {
 	have := c.Schema()
 	switch {
@@ -66,7 +67,7 @@ func (a *attribute) takes(c *bound, prims *pathdict.List, schema column.Schema) 
 	return true, nil
 }
 
-// stamp gives a column without a role, or without the name of its type, those of the values that it gets.
+// stamp gives a column that has no role, or no name of its type, the role and the name of the values that it gets.
 func (a *attribute) stamp(c *bound, values column.Schema) {
 	have := c.Schema()
 	if have.Semantic == 0 && values.Semantic != 0 && !isText(have.Type) { // the role of texts is that they have none

@@ -11,7 +11,7 @@ import (
 // changed adds the groups of one attribute that a range read serves: the prims that changed in the range, with their
 // values as of its end, and a tombstone group for those that were deleted by then. A prim that changed again after the
 // range can't be served unless the state as of its end is kept. A prim that changed its schema meanwhile has rows in several
-// columns, and is told of once.
+// columns, and is reported once.
 func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) error {
 	var turns []turn
 	return s.parts(q, name, r.End, func(p *part) error {
@@ -38,10 +38,10 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) e
 type turn struct {
 	in, after bitset.Set
 	last      uint64 // the highest ordinal of a change in the range
-	kept      bool   // the state as of the end of the range is
+	kept      bool   // the state as of the end of the range is kept
 }
 
-// turns are those of every column.
+// turns are the turns of every column of the attribute.
 func (a *attribute) turns(r Range, floor uint64) []turn {
 	turns := make([]turn, len(a.columns))
 	for i, c := range a.columns {
@@ -52,10 +52,10 @@ func (a *attribute) turns(r Range, floor uint64) []turn {
 	return turns
 }
 
-// at is the place of a column among those of its attribute.
+// at is the index of a column among those of its attribute.
 func (a *attribute) at(c *bound) int { return slices.Index(a.columns, c) }
 
-// overtaken looks for a prim, by path index, that changed in a range and again after it, so that what it was is lost.
+// overtaken looks for a prim, by path index, that changed in a range and again after it, so that its value as of the end of the range is lost.
 func (p *part) overtaken(turns []turn) (path uint32, found bool) {
 	if !slices.ContainsFunc(turns, func(t turn) bool { return !t.kept }) {
 		return 0, false
@@ -92,13 +92,15 @@ func (s *Stage) addChanged(to *read, p *part, turns []turn, end uint64) error {
 	if err := s.serve(to, p, values, last); err != nil {
 		return err
 	}
-	told := func(o *bound, other int) bool { // by another column: as a value, or as deleted, by the column with the latest change
+	// A prim that has its value in another column by now is not deleted; one that several columns lost is reported as deleted by
+	// the column that changed last.
+	reported := func(o *bound, other int) bool {
 		i := p.attribute.at(o)
 		later := turns[i].last > last || turns[i].last == last && i < at
 		return o.At(end).Live(other) || later && turns[i].in.Has(other) && o.At(end).Gone(other)
 	}
 	deleted, err := p.binding.Select(in, func(row uint32) bool {
-		return p.state.Gone(int(row)) && !p.attribute.elsewhere(p.column, row, told)
+		return p.state.Gone(int(row)) && !p.attribute.elsewhere(p.column, row, reported)
 	})
 	if err != nil {
 		return err

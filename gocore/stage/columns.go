@@ -9,19 +9,19 @@ import (
 	"ovstage.dev/ovstage/gocore/query"
 )
 
-// newColumn returns a column that is no attribute's yet.
+// newColumn returns a column that belongs to no attribute yet.
 func (s *Stage) newColumn(schema column.Schema) *bound {
 	return &bound{Column: column.New(schema), bindings: query.Bindings{Resolved: &s.resolved}}
 }
 
-// attach makes a column an attribute's.
+// attach gives a column to an attribute.
 func (s *Stage) attach(a *attribute, c *bound) {
 	c.KeepHistory(s.history, s.floorOf(a))
 	a.columns = append(a.columns, c)
 	s.inUse[a.name] = a
 }
 
-// close drops a column of an attribute.
+// close ends a column of an attribute.
 func (s *Stage) close(a *attribute, c *bound) {
 	a.past += c.Sealed().Generation()
 	a.columns = slices.DeleteFunc(a.columns, func(o *bound) bool { return o == c })
@@ -118,15 +118,15 @@ func (s *Stage) homes(a *attribute, prims *pathdict.List, schema column.Schema, 
 			}
 		})
 	}
-	house(homes, len(a.columns))
+	fillHomes(homes, len(a.columns))
 	return homes, nil
 }
 
 // homeless stands for the home of a prim that has no value.
 const homeless = -1
 
-// house gives a home to those that have none, if others have one.
-func house(homes []int, columns int) {
+// fillHomes gives the prims without a home the home of most others, if others have one.
+func fillHomes(homes []int, columns int) {
 	prims := make([]int, columns)
 	for _, at := range homes {
 		if at != homeless {

@@ -5,7 +5,7 @@ import (
 	"ovstage.dev/ovstage/gocore/memory"
 )
 
-// UnmapGroup commits one group. With adopt the buffer becomes the column's as it is, and the caller promises that nobody
+// UnmapGroup commits one group. With adopt the buffer becomes the column's as it is, and the caller promises that no thread
 // writes to it any more; otherwise a buffer that views still point at gives its pages away and keeps its address.
 func (s *Stage) UnmapGroup(id MapID, key uint64, adopt bool) (op uint64, err error) {
 	if err := s.lock(); err != nil {
@@ -43,7 +43,7 @@ func (s *Stage) Unmap(id MapID, adopt bool) (op uint64, err error) {
 	}
 	failure := s.commitRest(m, adopt)
 	delete(s.maps, id)
-	m.drop()
+	m.close()
 	if failure != nil {
 		return s.fail(failure), nil
 	}
@@ -100,7 +100,7 @@ func (s *Stage) commit(m *session, g *mapped, adopt bool) (err error) {
 	return nil
 }
 
-// viewless is the number of references to a mapped buffer that nobody looks at: the session's and the fetched group's.
+// viewless is the number of references to a mapped buffer without views: one is the session's, one the fetched group's.
 const viewless = 2
 
 // surrender gives the group's buffer to the write that becomes a record. If views are alive and the caller has made no

@@ -47,8 +47,8 @@ func (s *Stage) derive(to *read, q query.Query, name pathdict.Token, r Range) er
 	return nil
 }
 
-// cover finds the prims of the query that have a value, says in the group which positions they have in its list, and
-// returns their path indices.
+// cover finds the prims of the query that have a value of the derived attribute. It notes in the group where the query lists
+// them, and returns their path indices.
 func (s *Stage) cover(g *Group, q query.Query, text string) ([]uint32, error) {
 	has := s.prims.Exists
 	switch text {
@@ -67,7 +67,7 @@ func (s *Stage) cover(g *Group, q query.Query, text string) ([]uint32, error) {
 	for n < len(listed)-first && has(listed[first+n]) {
 		n++
 	}
-	if !slices.ContainsFunc(listed[first+n:], has) { // they are neighbours, in the end all of the list
+	if !slices.ContainsFunc(listed[first+n:], has) { // the list has them in one run, mostly all of it
 		g.PrimOffset, g.PrimCount = uint32(first), uint32(n)
 		return listed[first : first+n], nil
 	}
@@ -86,7 +86,7 @@ func (s *Stage) cover(g *Group, q query.Query, text string) ([]uint32, error) {
 	return covered, nil
 }
 
-// derivePaths fills the group with the handle of each covered prim, or of its parent.
+// derivePaths fills the group with the path of each covered prim, or of its parent.
 func (s *Stage) derivePaths(g *Group, covered []uint32, parents bool) error {
 	block, err := memory.Alloc(8*len(covered), memory.Columns)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Stage) derivePaths(g *Group, covered []uint32, parents bool) error {
 	return nil
 }
 
-// deriveChildren fills the group with the handles of the children of each covered prim, in the order of their creation.
+// deriveChildren fills the group with the paths of the children of each covered prim, in the order of their creation.
 func (s *Stage) deriveChildren(g *Group, covered []uint32) error {
 	tree, total := s.prims.Tree(), 0
 	for _, path := range covered {

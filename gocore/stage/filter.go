@@ -63,7 +63,7 @@ func (s *Stage) RefreshQuery(id QueryID) (op uint64, err error) {
 	return s.succeed(), nil
 }
 
-// meet selects the prims that meet a condition. at is its place in the filter, for errors.
+// meet selects the prims that meet a condition. at says where in the filter it is, for errors.
 func (s *Stage) meet(c *Condition, at []int) (bitset.Set, error) {
 	if c.Match == query.One {
 		met := s.prims.None()
@@ -80,11 +80,11 @@ func (s *Stage) meet(c *Condition, at []int) (bitset.Set, error) {
 		s.prims.AddAll(met)
 	}
 	for i := range c.Conditions {
-		place := at
+		here := at
 		if len(c.Conditions) > 1 {
-			place = append(slices.Clip(at), i)
+			here = append(slices.Clip(at), i)
 		}
-		one, err := s.meet(&c.Conditions[i], place)
+		one, err := s.meet(&c.Conditions[i], here)
 		if err != nil {
 			return nil, err
 		}

@@ -12,15 +12,15 @@ type Range struct {
 	HasStart   bool
 }
 
-// Group is a part of an attribute's column that a read serves: a block and what its rows mean. Whoever receives it owns
-// one reference of each valid block and one of List.
+// Group is a part of an attribute's column that a read serves: a block and what its rows mean. It holds one
+// reference of each valid block and one of List; Release ends them.
 type Group struct {
 	Attribute  pathdict.Token
 	Ordinal    uint64 // upper bound of the changes in it
 	Delete     bool
 	Array      bool
 	Semantic   tensor.Semantic
-	Type       pathdict.Token      // the name of the type of the values; 0: nobody has said
+	Type       pathdict.Token      // the name of the type of the values; 0: not known
 	List       pathdict.ListHandle // prims are positions of this list:
 	PrimOffset uint32              // PrimOffset, PrimOffset+1, ...
 	PrimCount  uint32
@@ -36,7 +36,7 @@ type Group struct {
 	Generation uint64       // rises when the attribute's sealed rows come or go
 }
 
-// Release gives the group's references back.
+// Release ends the group's references.
 func (g *Group) Release(dict *pathdict.Dictionary) {
 	for _, b := range []memory.Block{g.PrimMap, g.Data, g.DataMap, g.Spans} {
 		if b.Valid() {
@@ -53,15 +53,15 @@ type read struct {
 	missing []absence // of what it serves nothing
 }
 
-// drop gives back what was not fetched.
-func (r *read) drop(dict *pathdict.Dictionary) {
+// close ends the read: groups that were not fetched are released.
+func (r *read) close(dict *pathdict.Dictionary) {
 	for i := r.next; i < len(r.groups); i++ {
 		r.groups[i].Release(dict)
 	}
 	r.groups, r.next = nil, 0
 }
 
-// absence is what is found out when a read serves nothing of an attribute. Words are made of it if somebody asks.
+// absence is what is found out when a read serves nothing of an attribute. Words are made of it when a client asks.
 type absence struct {
 	attribute pathdict.Token
 	span      Range

@@ -5,20 +5,20 @@ import (
 	"ovstage.dev/ovstage/gocore/tensor"
 )
 
-// take copies the first n of what a client has lent for the length of the call: it may change meanwhile, so that it is read once,
-// before it is judged. The copy is good until the next one, or until the mutex is free.
-func (s *Stage) take(lent []uint64, n int) []uint64 {
-	if lent == nil {
+// take copies the first n words of the client's memory. The client may change its memory during the call, so it is read once,
+// before it is judged. The copy is good until the next take, or until the mutex is free.
+func (s *Stage) take(given []uint64, n int) []uint64 {
+	if given == nil {
 		return nil
 	}
 	if cap(s.taken) > mostTaken && n <= mostTaken {
 		s.taken = nil
 	}
-	s.taken = append(s.taken[:0], lent[:n]...)
+	s.taken = append(s.taken[:0], given[:n]...)
 	return s.taken
 }
 
-// mostTaken is how many words are kept for the next call, rather than for the largest that ever came.
+// mostTaken is the largest buffer, in words, that is kept for the next call.
 const mostTaken = 1 << 13
 
 // selected lists the positions below n whose bit is set.

@@ -32,7 +32,7 @@ func (s *Stage) Map(id QueryID, desc MapDesc, ordinal uint64) (MapID, uint64, er
 		return 0, 0, err
 	}
 	if err := s.lend(m, desc); err != nil {
-		m.drop()
+		m.close()
 		return 0, 0, err
 	}
 	m.query = query.Query{Prims: q.Prims, Handle: s.dict.Mint(q.Prims)}
@@ -108,7 +108,7 @@ func (s *Stage) Abort(id MapID) error {
 		return err
 	}
 	delete(s.maps, id)
-	m.drop()
+	m.close()
 	if s.aborted = append(s.aborted, id); len(s.aborted) > maxAborted {
 		s.aborted = slices.Delete(s.aborted, 0, 1)
 	}

@@ -71,7 +71,7 @@ func (s *Stage) match(to bitset.Set, p *Predicate) error {
 	return nil
 }
 
-// matchPaths calls found for each value of a predicate that is a path which somebody interned.
+// matchPaths calls found for each value of a predicate that is an interned path.
 func (s *Stage) matchPaths(p *Predicate, found func(path uint32)) error {
 	paths := make([]pathdict.Path, len(p.Values))
 	if err := s.dict.LookupPaths(p.Values, paths); err != nil {

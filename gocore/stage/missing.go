@@ -30,7 +30,7 @@ func (s *Stage) Missing(id ReadID, index uint64) (Missing, bool) {
 	return Missing{m.attribute, s.say(m)}, true
 }
 
-// Bounds of what an absence looks at: it is found out for whoever reads, asked or not.
+// Bounds of what an absence looks at: it is found out at every such read, whether the client asks or not.
 const (
 	mostLooks  = 1 << 14 // prims that are asked what they carry
 	mostOthers = 64      // attributes that are remembered; few are named
@@ -47,7 +47,7 @@ func (s *Stage) absent(q query.Query, name pathdict.Token, r Range) absence {
 	}
 	if m.unknown = (a == nil || len(a.columns) == 0) && !s.isDerived(name); !m.unknown && a != nil {
 		m.carried = a.carriers.Any(q.Prims.Indices())
-		if m.carried && r.HasStart { // the usual case of who asks again and again what changed
+		if m.carried && r.HasStart { // the usual case: a client that asks again and again what changed
 			return m
 		}
 		s.lookAt(a, q, &m)

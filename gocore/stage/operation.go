@@ -37,7 +37,7 @@ func (s *Stage) OpFailed(op uint64) bool {
 	return failed
 }
 
-// ForgetOp drops the record of a failure. It returns the failure if nobody has asked for it.
+// ForgetOp drops the record of a failure. It returns the failure if the client has not asked for it.
 func (s *Stage) ForgetOp(op uint64) (unasked error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Stage) ForgetOp(op uint64) (unasked error) {
 	return unasked
 }
 
-// Unasked calls visit for every failure on record for which nobody has asked, oldest first.
+// Unasked calls visit for every failure on record for which the client has not asked, oldest first.
 func (s *Stage) Unasked(visit func(op uint64, err error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

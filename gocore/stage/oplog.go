@@ -31,7 +31,7 @@ type failures struct {
 	textless map[Code]*Error
 }
 
-// failure is how an operation ended, and whether anybody has asked.
+// failure is how an operation ended, and whether the client has asked.
 type failure struct {
 	*Error
 	asked bool

@@ -35,7 +35,7 @@ type Payload struct {
 	Semantic tensor.Semantic
 	Type     pathdict.Token // the name of the type of the values; 0: not said
 
-	// Owned is the memory of a fixed column's tensor when its owner hands it over: a foreign block whose first byte is that
+	// Owned is the memory of a fixed column's tensor when its owner gives it away: a foreign block whose first byte is that
 	// of the tensor. It becomes the column's storage if the tensor is packed, aligned, covers the column and is its newest
 	// value; the write then takes a reference of its own. Otherwise it is copied like any other.
 	Owned memory.Block

@@ -28,7 +28,7 @@ type pending struct {
 	added     []uint32 // path indices that got their first row
 	owned     memory.Block
 
-	arrays  []tensor.View // array columns: the values of each written prim, in place at the client's
+	arrays  []tensor.View // array columns: the values of each written prim, in the client's memory
 	arena   column.Arena  // and where they are copied to
 	scratch memory.Block  // a tensor that had to be packed before it could be cut
 }
@@ -56,7 +56,7 @@ func (w *pending) keep(dict *pathdict.Dictionary, wanted func(position int) bool
 	}
 }
 
-// release gives up what the write still holds.
+// release ends the references that the write still holds.
 func (w *pending) release() {
 	w.block.Release()
 	w.arena.Block.Release()
@@ -73,7 +73,7 @@ func (w *pending) adoptable() bool {
 	return ok && len(bytes) > 0 && uintptr(unsafe.Pointer(&bytes[0]))%ownedAlignment == 0 && unsafe.Pointer(&bytes[0]) == w.owned.Pointer()
 }
 
-// ownedAlignment is what storage that is taken over must have: a cache line, so that every consumer can read it in place.
+// ownedAlignment is what memory must have to be adopted: a cache line, so that every consumer can read it in place.
 const ownedAlignment = 64
 
 // makeRoom takes the blocks into which the payload is copied.
@@ -99,7 +99,7 @@ func (w *pending) makeRoom() (err error) {
 func (w *pending) fill() {
 	width := w.schema.DType.Size()
 	switch {
-	case !w.block.Valid(): // the payload's own memory may be taken over
+	case !w.block.Valid(): // the payload's own memory may be adopted
 		return
 	case w.schema.Array:
 		w.fillArrays()
@@ -135,8 +135,8 @@ func (w *pending) fillArrays() {
 	memory.Copied(w.arena.Used)
 }
 
-// adopt takes the tensor's memory over if it is all of the column's newest value; else it is copied after all. Where there is
-// no memory for the copy the record keeps the tensor's own until it is sealed.
+// adopt makes the tensor's memory the record's if it is all of the column's newest value; else the tensor is copied after all. Where
+// there is no memory for the copy, the record keeps the tensor's memory until it is sealed.
 func (w *pending) adopt(ordinal uint64) {
 	if w.block.Valid() {
 		return

@@ -89,7 +89,7 @@ func (p *postings) fold() {
 	*p = postings{all: folded}
 }
 
-// pairs is who holds which token, in no order. Tokens get small numbers as they appear, so that they can be counted.
+// pairs says which prim holds which token, in no order. Tokens get small numbers as they appear, so that they can be counted.
 type pairs struct {
 	numbers []uint32 // of the token of each pair
 	prims   []uint32

@@ -44,9 +44,9 @@ func (s *Stage) Publish(deletions []Deletion, batches []Batch, ordinal uint64) (
 	return s.succeed(), nil
 }
 
-// publication is one on its way. Deletes and new columns come into being before it is known whether all of it can be done,
+// publication is a Publish on its way. Deletes and new columns come into being before it is known whether all of it can be done,
 // because what is judged after them depends on them. They are taken back, last one first, where it can't, and before
-// anybody could see them.
+// other operations could see them.
 type publication struct {
 	*Stage
 	ordinal   uint64
@@ -56,7 +56,7 @@ type publication struct {
 	undo      []func()
 }
 
-// deletion is one whose query was looked up.
+// deletion is a Deletion whose query was looked up.
 type deletion struct {
 	prims *pathdict.List
 	names []pathdict.Token
@@ -87,7 +87,7 @@ func (p *publication) judge(deletions []Deletion, batches []Batch) error {
 	return p.checkApart()
 }
 
-// checkApart refuses two values of one attribute for one prim: in which order they were meant nobody could tell, and a column
+// checkApart refuses two values of one attribute for one prim: the order in which they were meant is not known, and a column
 // could not give the prim its row.
 func (p *publication) checkApart() error {
 	times := map[pathdict.Token]int{}
@@ -205,7 +205,7 @@ func (p *publication) copyIn() error {
 	return p.try()
 }
 
-// keep makes what was tried so, and records the writes. Nothing in it fails.
+// keep makes final what was tried, and records the writes. Nothing in it fails.
 func (p *publication) keep() {
 	p.undo = nil
 	for _, d := range p.doomed {
@@ -226,7 +226,7 @@ func (p *publication) takeBack() {
 	p.undo, p.doomed = nil, nil
 }
 
-// release gives up what the publication still holds, and takes back what it did not keep.
+// release ends the references that the publication still holds, and takes back what it did not keep.
 func (p *publication) release() {
 	for i := range p.writes {
 		p.writes[i].release()

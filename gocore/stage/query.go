@@ -95,7 +95,8 @@ func (s *Stage) QueryResult(id QueryID) (attributes []pathdict.Token, total int,
 	return slices.Compact(attributes), q.Prims.Len(), nil
 }
 
-// manyAttributes is how many it takes to make it better to ask the prims what they carry than the attributes who carries them.
+// manyAttributes is the number of attributes from which it costs less to ask each prim what it carries than to ask each attribute
+// which prims carry it.
 const manyAttributes = 64
 
 // members asks which sets have one of the listed paths in them.

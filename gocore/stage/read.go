@@ -37,7 +37,7 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 		}
 		from := len(snapshot.groups)
 		if err := collect(snapshot, q, s.stored(name), r); err != nil {
-			snapshot.drop(s.dict)
+			snapshot.close(s.dict)
 			return 0, 0, err
 		}
 		if len(snapshot.groups) == from {
@@ -97,6 +97,6 @@ func (s *Stage) ReleaseRead(id ReadID) (op uint64, err error) {
 		return 0, errorf(InvalidHandle, "read handle %d is unknown or was released", id)
 	}
 	delete(s.reads, id)
-	r.drop(s.dict)
+	r.close(s.dict)
 	return s.succeed(), nil
 }

@@ -6,8 +6,8 @@ import (
 	"ovstage.dev/ovstage/gocore/column"
 )
 
-// note takes down that rows of an attribute were written or deleted: filters are to look at them anew, and there is something
-// to seal.
+// note remembers that rows of an attribute were written or deleted: filters look at them anew, and the floor has something to
+// seal.
 func (s *Stage) note(a *attribute, c *bound, rows column.Rows) {
 	if a.postings != nil && !a.postings.touch(c.Column, rows) {
 		a.postings = nil
@@ -27,7 +27,7 @@ func (s *Stage) noteDelete(a *attribute, c *bound, rows column.Rows) {
 	}
 }
 
-// seal folds what the floors have passed, and lets go of what no state shows any more.
+// seal folds what the floors have passed, and closes columns that no state shows any more.
 func (s *Stage) seal() {
 	kept := s.keeping
 	s.keeping = nil

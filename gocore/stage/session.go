@@ -90,8 +90,8 @@ func (m *session) locate(g *mapped) (offset uint32, positions memory.Block, err 
 	return 0, positions, err
 }
 
-// drop gives back what the session holds.
-func (m *session) drop() {
+// close ends the session: what was not committed is discarded.
+func (m *session) close() {
 	for i := range m.groups {
 		g := &m.groups[i]
 		g.block.Release()

@@ -39,7 +39,7 @@ func (s *Stage) ReadSince(id QueryID, cursors []Cursor) (ReadID, uint64, error) 
 	for k := range cursors {
 		from := len(snapshot.groups)
 		if err := s.follow(snapshot, q, id == 0, &cursors[k]); err != nil {
-			snapshot.drop(s.dict)
+			snapshot.close(s.dict)
 			return 0, 0, err
 		}
 		for g := range snapshot.groups[from:] {

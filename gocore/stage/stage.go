@@ -25,7 +25,7 @@ type Stage struct {
 	deleting   []*attribute                  // and those with deletes among them
 	keeping    []*attribute                  // those that keep history
 	spent      []spent                       // columns without a value, by age
-	frontier   uint64                        // membership of changes is exact from here on, as far as columns that have gone decide it
+	frontier   uint64                        // of columns that were closed: ranges from here on know every change
 	prims      prims.Table
 	queries    map[QueryID]query.Query
 	reads      map[ReadID]*read
@@ -33,7 +33,7 @@ type Stage struct {
 	aborted    []MapID // the sessions aborted last
 	ordinals   map[OrdinalQueryID]uint64
 	failed     failures
-	taken      []uint64 // what a call was handed in, while it is judged: see take
+	taken      []uint64 // what a call brings, while it is judged: see take
 	resolved   uint64   // list positions looked up one by one
 	adopted    uint64   // map groups whose buffer became all of a column without a copy
 }
@@ -66,7 +66,7 @@ func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
 	}
 }
 
-// Close aborts open maps and drops everything that the stage holds. Blocks and list handles that callers hold stay
+// Close aborts open maps and closes everything that the stage holds. Blocks and list handles that callers hold stay
 // valid. A closed stage answers InvalidHandle.
 func (s *Stage) Close() {
 	s.mu.Lock()
@@ -76,10 +76,10 @@ func (s *Stage) Close() {
 	}
 	s.closed = true
 	for _, m := range s.maps {
-		m.drop()
+		m.close()
 	}
 	for _, r := range s.reads {
-		r.drop(s.dict)
+		r.close(s.dict)
 	}
 	for _, q := range s.queries {
 		q.Release(s.dict)

@@ -63,7 +63,7 @@ func (s *Stage) apply(batch []pending, ordinal uint64, mode Mode) error {
 	return nil
 }
 
-// copyIn makes the one copy of a write, into blocks that belong to nobody yet. A long one lets other operations of the
+// copyIn makes the one copy of a write, into blocks that no column has yet. A long one lets other operations of the
 // stage go on meanwhile; what was judged before is then judged again.
 func (s *Stage) copyIn(batch []pending, ordinal uint64, mode Mode) error {
 	total, err := s.makeRoom(batch)
