@@ -78,9 +78,9 @@ static const char* format_of(DLDataType type) {
 }
 
 /* Tensor, or first row, of entry i. */
-static int64_t place_of(const values* v, int64_t i) { return v->rows ? v->rows[i] : i; }
+static int64_t row_of(const values* v, int64_t i) { return v->rows ? v->rows[i] : i; }
 
-static int64_t extent_of(const values* v, int64_t i) { return v->tensors[place_of(v, i)].shape[0]; }
+static int64_t extent_of(const values* v, int64_t i) { return v->tensors[row_of(v, i)].shape[0]; }
 
 static int64_t elements_of(const values* v) {
   int64_t total = 0;
@@ -283,8 +283,8 @@ static bool lie_in_order(const values* v, const void** out) {
 static void gather(const values* v, char* to) {
   int64_t width = v->lanes * v->size, bit = 0;
   for (int64_t i = 0; i < v->entries; i++) {
-    int64_t place = place_of(v, i), count = v->ragged ? extent_of(v, i) : 1;
-    const char* from = v->ragged ? address(&v->tensors[place]) : (const char*)address(v->tensors) + place * width;
+    int64_t row = row_of(v, i), count = v->ragged ? extent_of(v, i) : 1;
+    const char* from = v->ragged ? address(&v->tensors[row]) : (const char*)address(v->tensors) + row * width;
     for (int64_t k = 0; v->bits && k < count * v->lanes; k++, bit++) to[bit / 8] |= (char)((from[k] != 0) << bit % 8);
     if (v->bits) continue;
     memcpy(to, from, (size_t)(count * width));

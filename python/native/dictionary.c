@@ -90,11 +90,11 @@ static int try_name(Stage* self, ovx_string_t text, PyObject* trials, uint64_t* 
   return good ? status == OVSTAGE_OK : -1;
 }
 
-static bool token_of_name(Stage* self, PyObject* name, const char* place, const char* method, PyObject* trials,
+static bool token_of_name(Stage* self, PyObject* name, const char* where, const char* method, PyObject* trials,
                           uint64_t* out) {
   ovx_string_t text;
   path_dictionary_instance_t* dictionary;
-  if (!guard_string(name, place, &text) || !(dictionary = open_dictionary(self, method))) return false;
+  if (!guard_string(name, where, &text) || !(dictionary = open_dictionary(self, method))) return false;
   int tried = trials ? try_name(self, text, trials, out) : 0;
   if (tried) return tried > 0;
   ovx_api_result_t result; /* which says in its own words what is no name */
@@ -103,11 +103,11 @@ static bool token_of_name(Stage* self, PyObject* name, const char* place, const 
 }
 
 static PyObject* stage_try_name(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
-  enum { NAME, PLACE, TRIALS, ARGUMENTS };
+  enum { NAME, WHERE, TRIALS, ARGUMENTS };
   uint64_t token;
-  const char* place = nargs == 3 ? PyUnicode_AsUTF8AndSize(args[PLACE], NULL) : NULL;
-  if (!check_argument_count("_try_name", nargs, ARGUMENTS) || !place ||
-      !token_of_name((Stage*)self, args[NAME], place, "intern_token", args[TRIALS], &token)) {
+  const char* where = nargs == 3 ? PyUnicode_AsUTF8AndSize(args[WHERE], NULL) : NULL;
+  if (!check_argument_count("_try_name", nargs, ARGUMENTS) || !where ||
+      !token_of_name((Stage*)self, args[NAME], where, "intern_token", args[TRIALS], &token)) {
     return NULL;
   }
   return PyLong_FromUnsignedLongLong(token);

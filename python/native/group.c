@@ -79,7 +79,7 @@ bool group_claim(Group* self) {
   return true;
 }
 
-void group_let_go(Group* self) {
+void group_release_memory(Group* self) {
   keep held = {self->descriptors, self->block, NULL};
   self->descriptors = NULL;
   self->block = NULL;

@@ -146,7 +146,7 @@ static void group_dealloc(PyObject* object) {
   PyObject_GC_UnTrack(object);
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  group_let_go(self);
+  group_release_memory(self);
   if (self->fetched && self->kind == GROUP_READ &&
       !self->claimed) { /* subclasses warn; the memory is ours to give back */
     WITHOUT_GIL(ovstage_release_group(self->stage->instance, &self->raw.read));

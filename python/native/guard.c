@@ -225,10 +225,10 @@ bool texts_open(texts* out, PyObject* values, const char* name) {
     PyObject* item = PyTuple_GetItem(out->tuple, (Py_ssize_t)i);
     good = guard_string(item, name, &out->data[i]);
     if (!good) { /* as above */
-      char place[96];
-      PyOS_snprintf(place, sizeof place, "%s[%zu]", name, i);
+      char where[96];
+      PyOS_snprintf(where, sizeof where, "%s[%zu]", name, i);
       PyErr_Clear();
-      guard_string(item, place, &out->data[i]);
+      guard_string(item, where, &out->data[i]);
     }
   }
   if (!good) texts_close(out);
@@ -250,9 +250,9 @@ bool attribute_names_open(attribute_names* out, PyObject* values, const char* na
   bool good = out->data != NULL;
   if (!good) PyErr_NoMemory();
   for (size_t i = 0; good && i < out->count; i++) {
-    char place[96];
-    PyOS_snprintf(place, sizeof place, "%s[%zu]", name, i);
-    good = guard_attribute(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), place, &out->data[i]);
+    char where[96];
+    PyOS_snprintf(where, sizeof where, "%s[%zu]", name, i);
+    good = guard_attribute(PyTuple_GetItem(out->tuple, (Py_ssize_t)i), where, &out->data[i]);
   }
   if (!good) attribute_names_close(out);
   return good;

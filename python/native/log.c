@@ -9,7 +9,7 @@
  */
 #include "native.h"
 
-#include "../../capi_export/log_rules.h"
+#include "../../capi_export/log_rules.h" /* the library's own, and not installed: both judge rules by it */
 
 /* All of it is guarded by the GIL. */
 static PyObject* receiver; /* NULL: none */
@@ -64,7 +64,7 @@ static ovstage_api_status_t install(int32_t severity, ovx_string_t rules) {
   return status;
 }
 
-static void let_go(void) {
+static void release_library(void) {
   if (!holding) return;
   holding = false;
   WITHOUT_GIL(ovstage_shutdown());
@@ -104,7 +104,7 @@ bool begin_log(void) {
     return true;
   }
   raise_library_error(status);
-  let_go();
+  release_library();
   return false;
 }
 
@@ -129,7 +129,7 @@ static uint64_t cut_log(uint64_t* mark) {
   uint64_t left = 0;
   *mark = native.go->log_cut(deliver, NULL, &left);
   replace_receiver(NULL);
-  let_go();
+  release_library();
   return left;
 }
 

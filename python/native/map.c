@@ -139,7 +139,7 @@ static PyObject* stage_unmap_group(PyObject* object, PyObject* const* args, Py_s
   WITHOUT_GIL(result = native.go->unmap_group(self->instance, handle, &raw, sync, commit));
   bool committed = result.status == OVSTAGE_OK && native.go->op_status(self->instance, result.op_index) == OVSTAGE_OK;
   if (group && committed)
-    group_let_go(group);
+    group_release_memory(group);
   else if (group)
     group->claimed = false; /* what could not be committed is the caller's still */
   return handle_names(operation_settled(operation_new(self, result, NULL)), "unmap_group", args[MAPPING]);

@@ -386,16 +386,16 @@ typedef struct {
   bool several;     /* a list or tuple was given ... */
   size_t index;     /* ... and this is which of its items */
   char text[32];
-} place;
+} argument;
 
-const char* place_text(place* at); /* "tensors[3]" */
+const char* argument_text(argument* at); /* "tensors[3]" */
 
 /* Takes what it opens into `self`, which must be all zero; to be closed also after a failure. */
-bool source_open(source* self, PyObject* object, place* at, DLTensor* out);
+bool source_open(source* self, PyObject* object, argument* at, DLTensor* out);
 void source_close(source* self);
 
 /* A source of its own, whose deleter may be called anywhere. NULL: an exception. */
-DLManagedTensorVersioned* gift_new(PyObject* object, place* at);
+DLManagedTensorVersioned* gift_new(PyObject* object, argument* at);
 
 /* ---- buffer.c ---------------------------------------------------------------------------------------------------- */
 
@@ -674,11 +674,11 @@ typedef struct {
 /* What a call says of itself in messages: the short form has other words than the long one. */
 typedef struct {
   const char *call, *attribute, *tensors;
-} write_words;
+} write_form;
 
 /* What a write call and a WriteDesc have in common; NULL = not given. */
 typedef struct {
-  const write_words* words;
+  const write_form* form;
   PyObject *attribute, *tensors, *is_array, *index_map, *mask, *count, *cuda_event, *cuda_stream, *semantic, *transfer,
       *lanes, *type_name;
 } write_arguments;
@@ -753,8 +753,8 @@ typedef struct {
   keep held; /* what retains the group's memory */
 } fetch_call;
 
-bool group_claim(Group* self);  /* false with INVALID_HANDLE set if it was claimed before */
-void group_let_go(Group* self); /* after a release: drop what is retained */
+bool group_claim(Group* self);          /* false with INVALID_HANDLE set if it was claimed before */
+void group_release_memory(Group* self); /* after a release: drop what is retained */
 
 /* False with an exception set: the memory of this group may not be touched any more. */
 bool group_open(Group* self, const char* what);

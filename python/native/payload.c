@@ -39,7 +39,7 @@ static bool make_room(payload* self, size_t count, bool transfer) {
   return (self->tensors && self->sources) || PyErr_NoMemory();
 }
 
-static bool open_tensor(payload* self, PyObject* object, place* at) {
+static bool open_tensor(payload* self, PyObject* object, argument* at) {
   size_t i = self->count;
   if (self->gifts) {
     if (!(self->gifts[i] = gift_new(object, at))) return false;
@@ -70,7 +70,7 @@ static bool is_number_or_list(PyObject* item) {
 
 static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   if (!PyList_Check(tensors) && !PyTuple_Check(tensors)) {
-    place at = {.name = self->tensors_name, .several = false};
+    argument at = {.name = self->tensors_name, .several = false};
     return make_room(self, 1, transfer) && open_tensor(self, tensors, &at);
   }
   PyObject* tuple = PySequence_Tuple(tensors); /* opening a source may run Python code, which could change the list */
@@ -84,7 +84,7 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
     PyErr_Format(PyExc_ValueError, "%s must have at least one entry, got an empty list", self->tensors_name);
   bool good = count > 0 && make_room(self, count, transfer);
   for (size_t i = 0; good && i < count; i++) {
-    place at = {.name = self->tensors_name, .several = true, .index = i};
+    argument at = {.name = self->tensors_name, .several = true, .index = i};
     good = open_tensor(self, PyTuple_GetItem(tuple, (Py_ssize_t)i), &at);
   }
   Py_DECREF(tuple);
@@ -93,7 +93,7 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
 
 /* Makes the trailing axes of a compact tensor the lanes of its elements. The shape is the source's and stays as it is.
  */
-static bool fold_axes(DLTensor* t, long lanes, place* at) {
+static bool fold_axes(DLTensor* t, long lanes, argument* at) {
   int64_t folded = 1;
   int32_t kept = t->ndim;
   while (kept > 0 && folded < lanes) folded *= t->shape[--kept];
@@ -104,7 +104,7 @@ static bool fold_axes(DLTensor* t, long lanes, place* at) {
       PyErr_Format(PyExc_ValueError,
                    "%s must be compact, with trailing axes that make tuples of lanes=%ld, such as shape (n, %ld), got "
                    "shape %R; for other strides pass numpy.ascontiguousarray(array)",
-                   place_text(at), lanes, lanes, shape);
+                   argument_text(at), lanes, lanes, shape);
     }
     Py_XDECREF(shape);
     return false;
@@ -122,7 +122,7 @@ static bool fold_tensors(payload* self, PyObject* given_lanes, bool several) {
     return false;
   }
   for (size_t i = 0; i < self->count; i++) {
-    place at = {.name = self->tensors_name, .several = several, .index = i};
+    argument at = {.name = self->tensors_name, .several = several, .index = i};
     DLTensor* tensor = self->gifts ? &self->gifts[i]->dl_tensor : &self->tensors[i];
     if (lanes > 1 && !fold_axes(tensor, (long)lanes, &at)) return false;
   }
@@ -224,7 +224,7 @@ bool payload_open(payload* self, const write_arguments* args) {
     return false;
   }
   if (has_count && !guard_uint32(args->count, "count", &count)) return false;
-  self->tensors_name = args->words->tensors;
+  self->tensors_name = args->form->tensors;
   if (!open_tensors(self, args->tensors, transfer)) return false;
   bool several = PyList_Check(args->tensors) || PyTuple_Check(args->tensors);
   if (is_given(args->lanes) && !fold_tensors(self, args->lanes, several)) return false;
@@ -238,7 +238,7 @@ bool payload_open(payload* self, const write_arguments* args) {
   }
   if (args->semantic && !guard_open_member(args->semantic, "semantic", "AttributeSemantic", &semantic)) return false;
   data->semantic = (ovstage_attribute_semantic_t)semantic;
-  if (!guard_attribute(args->attribute, args->words->attribute, &self->write.attribute)) return false;
+  if (!guard_attribute(args->attribute, args->form->attribute, &self->write.attribute)) return false;
   self->attribute = Py_NewRef(args->attribute);
   if (!is_given(args->type_name)) return true;
   if (!guard_string(args->type_name, "type_name", &self->type_name.string)) return false;

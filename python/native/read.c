@@ -204,7 +204,7 @@ static PyObject* stage_release_group(PyObject* object, PyObject* given) {
   ovstage_api_status_t status;
   WITHOUT_GIL(status = ovstage_release_group(self->instance, &raw));
   if (group && status == OVSTAGE_OK)
-    group_let_go(group);
+    group_release_memory(group);
   else if (group)
     group->claimed = false;
   return none_or_raise(status);

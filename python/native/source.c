@@ -10,7 +10,7 @@
  */
 #include "native.h"
 
-const char* place_text(place* at) {
+const char* argument_text(argument* at) {
   if (at->several)
     PyOS_snprintf(at->text, sizeof at->text, "%s[%zu]", at->name, at->index);
   else
@@ -115,7 +115,7 @@ static PyObject* dtype_name(PyObject* object) {
 
 #define COLUMN_TYPES "expected bool, an integer, float or complex type, bfloat16 or a float8 type"
 
-static bool refuse_type(PyObject* object, place* at, const char* format, type_verdict verdict) {
+static bool refuse_type(PyObject* object, argument* at, const char* format, type_verdict verdict) {
   PyObject* name = dtype_name(object);
   if (!name && !PyErr_Occurred()) name = PyUnicode_FromFormat("struct format '%s'", format ? format : "?");
   if (!name) return false;
@@ -123,9 +123,9 @@ static bool refuse_type(PyObject* object, place* at, const char* format, type_ve
     PyErr_Format(PyExc_ValueError,
                  "%s has dtype %U, which is not in this machine's byte order: pass "
                  "array.astype(array.dtype.newbyteorder('='))",
-                 place_text(at), name);
+                 argument_text(at), name);
   } else {
-    PyErr_Format(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U; " COLUMN_TYPES, place_text(at), name);
+    PyErr_Format(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U; " COLUMN_TYPES, argument_text(at), name);
   }
   Py_DECREF(name);
   return false;
@@ -171,7 +171,7 @@ enum { MOST_WRITTEN_AXES = 32 }; /* what the engine takes; it refuses more witho
 
 /* A DLTensor, whose view stays open and keeps the object. Its fields may be assigned by other threads, and by Python
  * code that runs before the write does: shape and strides are copied, and the owner of the elements is held. */
-static bool open_descriptor(source* self, PyObject* object, place* at, DLTensor* out) {
+static bool open_descriptor(source* self, PyObject* object, argument* at, DLTensor* out) {
   int64_t held;
   axes_room room;
   if (!known_extent(object, &held) || !known_axes(object, &room) || !(self->owner = known_attribute(object, "_owner")))
@@ -180,22 +180,22 @@ static bool open_descriptor(source* self, PyObject* object, place* at, DLTensor*
   /* From here to the end no Python code runs. */
   memcpy(out, self->view.buf, sizeof *out);
   bool readable = out->ndim > 0 && out->ndim <= MOST_WRITTEN_AXES && out->shape;
-  if (readable && !check_axes(out, &room, PyExc_ValueError, place_text(at))) return false;
+  if (readable && !check_axes(out, &room, PyExc_ValueError, argument_text(at))) return false;
   if (!readable) { /* one element, or no tensor: the engine says so */
     out->shape = out->strides = NULL;
-    return out->ndim != 0 || held < 0 || !out->data || check_extent(out, held, PyExc_ValueError, place_text(at));
+    return out->ndim != 0 || held < 0 || !out->data || check_extent(out, held, PyExc_ValueError, argument_text(at));
   }
   if (!make_axes(self, out->ndim)) return false;
   size_t size = (size_t)out->ndim * sizeof *self->axes;
   out->shape = memcpy(self->axes, out->shape, size);
   if (out->strides) out->strides = memcpy(self->axes + out->ndim, out->strides, size);
-  return held < 0 || !out->data || check_extent(out, held, PyExc_ValueError, place_text(at));
+  return held < 0 || !out->data || check_extent(out, held, PyExc_ValueError, argument_text(at));
 }
 
-static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out);
+static bool open_through_numpy(source* self, PyObject* object, argument* at, DLTensor* out);
 
 /* The object's buffer is open: an array, or a DLTensor, which as a ctypes structure has a buffer too. */
-static bool open_view(source* self, PyObject* object, place* at, DLTensor* out) {
+static bool open_view(source* self, PyObject* object, argument* at, DLTensor* out) {
   DLDataType type;
   type_verdict verdict = type_of_format(self->view.format, self->view.itemsize, &type);
   if (verdict == TYPE_GOOD) {
@@ -232,40 +232,40 @@ static int open_extension_type(source* self, PyObject* object, PyObject* name, D
   return 0;
 }
 
-static bool open_dlpack(source* self, PyObject* object, place* at, DLTensor* out) {
-  if (!import_open(&self->tensor, object, NULL, place_text(at))) return false;
+static bool open_dlpack(source* self, PyObject* object, argument* at, DLTensor* out) {
+  if (!import_open(&self->tensor, object, NULL, argument_text(at))) return false;
   *out = *import_tensor(&self->tensor);
   if (out->ndim == 0) out->shape = out->strides = NULL;
   return true;
 }
 
-static bool refuse_object(PyObject* object, place* at) {
+static bool refuse_object(PyObject* object, argument* at) {
   PyObject* text = shown(object);
   if (text) {
     PyErr_Format(PyExc_TypeError, "%s must be an array, a DLPack producer or a DLTensor, or a list of them, got %U",
-                 place_text(at), text);
+                 argument_text(at), text);
   }
   Py_XDECREF(text);
   return false;
 }
 
-static bool open_through_numpy(source* self, PyObject* object, place* at, DLTensor* out) {
+static bool open_through_numpy(source* self, PyObject* object, argument* at, DLTensor* out) {
   static PyObject *ascontiguousarray, *asanyarray, *unmissing;
   if (!package_attribute(&unmissing, "ovstage.guard", "unmissing")) return false;
-  PyObject* judged = PyObject_CallFunction(unmissing, "Os", object, place_text(at));
+  PyObject* judged = PyObject_CallFunction(unmissing, "Os", object, argument_text(at));
   if (!judged) return false;
   Py_DECREF(judged);
   PyObject* convert = package_attribute(&ascontiguousarray, "numpy", "ascontiguousarray");
   PyObject* keep_class = convert ? package_attribute(&asanyarray, "numpy", "asanyarray") : NULL;
   if (!keep_class) {
     if (PyErr_ExceptionMatches(PyExc_ImportError)) {
-      raise_from_current(PyExc_TypeError, "%s is no tensor, and making one of it needs NumPy", place_text(at));
+      raise_from_current(PyExc_TypeError, "%s is no tensor, and making one of it needs NumPy", argument_text(at));
     }
     return false;
   }
   PyObject* given = PyObject_CallFunctionObjArgs(keep_class, object, NULL);
   PyObject* array = NULL;
-  if (given && check_unmasked(given, place_text(at))) array = PyObject_CallFunctionObjArgs(convert, given, NULL);
+  if (given && check_unmasked(given, argument_text(at))) array = PyObject_CallFunctionObjArgs(convert, given, NULL);
   Py_XDECREF(given);
   if (!array) return false;
   bool good, was_array = PyObject_CheckBuffer(object);
@@ -303,7 +303,7 @@ static PyObject* arrow_c_array(void) {
 
 /* An Arrow array of tuples or truth values, which DLPack cannot carry: as NumPy has it. 0: it is none; -1: an
  * exception. */
-static int open_arrow(source* self, PyObject* object, place* at, DLTensor* out) {
+static int open_arrow(source* self, PyObject* object, argument* at, DLTensor* out) {
   static PyObject* convert;
   if (PyObject_TypeCheck(object, native.group)) return 0;
   PyObject* method = PyObject_GetAttr(object, arrow_c_array());
@@ -313,7 +313,7 @@ static int open_arrow(source* self, PyObject* object, place* at, DLTensor* out) 
   }
   Py_DECREF(method);
   if (!package_attribute(&convert, "ovstage.intake", "tensor")) return -1;
-  PyObject* array = PyObject_CallFunction(convert, "Os", object, place_text(at));
+  PyObject* array = PyObject_CallFunction(convert, "Os", object, argument_text(at));
   if (!array || array == Py_None) {
     Py_XDECREF(array);
     return array ? 0 : -1;
@@ -325,7 +325,7 @@ static int open_arrow(source* self, PyObject* object, place* at, DLTensor* out) 
 }
 
 /* No buffer to be had: `object` is in other memory, has a type that the buffer protocol cannot name, or is no array. */
-static bool open_without_buffer(source* self, PyObject* object, place* at, DLTensor* out) {
+static bool open_without_buffer(source* self, PyObject* object, argument* at, DLTensor* out) {
   /* Only a buffer has a dtype that matters here: what else calls itself dtype need not even answer. */
   PyObject* name = PyObject_CheckBuffer(object) ? dtype_name(object) : NULL;
   if (!name && PyErr_Occurred()) return false;
@@ -342,8 +342,8 @@ static bool open_without_buffer(source* self, PyObject* object, place* at, DLTen
       good = open_dlpack(self, object, at, out);
       /* NumPy's refusal of a dtype is a BufferError that does not say which argument it was */
       if (!good && name && PyErr_ExceptionMatches(PyExc_BufferError)) {
-        raise_from_current(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U; " COLUMN_TYPES, place_text(at),
-                           name);
+        raise_from_current(PyExc_ValueError, "Unsupported numpy dtype: %s has dtype %U; " COLUMN_TYPES,
+                           argument_text(at), name);
       }
     } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
       PyErr_Clear();
@@ -354,7 +354,7 @@ static bool open_without_buffer(source* self, PyObject* object, place* at, DLTen
   return good;
 }
 
-bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
+bool source_open(source* self, PyObject* object, argument* at, DLTensor* out) {
   if (PyUnicode_Check(object) || PyBytes_Check(object)) {
     PyObject* text = shown(object);
     if (text) {
@@ -363,13 +363,13 @@ bool source_open(source* self, PyObject* object, place* at, DLTensor* out) {
           "%s has an unsupported dtype: text is no tensor, got %U; for texts pass a list of them to Stage.write "
           "with type_name=\"string\" or \"token\", for the bytes of a string numpy.frombuffer(text.encode(), "
           "dtype=numpy.uint8), for a token PathDictionary.intern_token(text)",
-          place_text(at), text);
+          argument_text(at), text);
     }
     Py_XDECREF(text);
     return false;
   }
   int hidden = hides_elements(object);
-  if (hidden) return hidden > 0 && refuse_hidden(place_text(at));
+  if (hidden) return hidden > 0 && refuse_hidden(argument_text(at));
   if (PyObject_CheckBuffer(object)) {
     if (PyObject_GetBuffer(object, &self->view, PyBUF_RECORDS_RO) == 0) return open_view(self, object, at, out);
     self->view.obj = NULL;
@@ -391,7 +391,7 @@ static void close_gift(parked* node) { source_close(&((gift*)node)->source); }
 static void delete_gift(DLManagedTensorVersioned* managed) { park(managed->manager_ctx); }
 
 /* A descriptor keeps its memory alive if this package made it; one that was filled in by hand may point anywhere. */
-static bool check_ownership(PyObject* object, place* at) {
+static bool check_ownership(PyObject* object, argument* at) {
   static PyObject* class;
   int is_tensor = package_attribute(&class, "ovstage.dlpack", "DLTensor") ? PyObject_IsInstance(object, class) : -1;
   if (is_tensor <= 0) return is_tensor == 0;
@@ -404,12 +404,12 @@ static bool check_ownership(PyObject* object, place* at) {
     PyErr_Format(PyExc_ValueError,
                  "%s cannot be transferred: this DLTensor does not own its memory, whose owner could free it; pass the "
                  "array itself, or make_dltensor(array)",
-                 place_text(at));
+                 argument_text(at));
   }
   return false;
 }
 
-DLManagedTensorVersioned* gift_new(PyObject* object, place* at) {
+DLManagedTensorVersioned* gift_new(PyObject* object, argument* at) {
   if (!check_ownership(object, at)) return NULL;
   gift* made = calloc(1, sizeof *made);
   if (!made) {

@@ -255,9 +255,9 @@ static bool refuse_item(const request* asked, const char* expected, PyObject* it
 }
 
 static bool token_of(const request* asked, PyObject* name, Py_ssize_t at, uint64_t* out) {
-  char place[96];
-  PyOS_snprintf(place, sizeof place, "%s[%zd]", asked->name, at);
-  return asked->names->token(asked->names->context, name, place, out);
+  char where[96];
+  PyOS_snprintf(where, sizeof where, "%s[%zd]", asked->name, at);
+  return asked->names->token(asked->names->context, name, where, out);
 }
 
 /* One item of a list. */
@@ -277,10 +277,10 @@ static bool number_of(const request* asked, PyObject* item, Py_ssize_t at, uint6
   }
   bool good = number && unsigned_value(number, asked->name, asked->bits, out);
   if (number && !good) { /* to say which one it is would take longer than all else, so it is said only now */
-    char place[96];
-    PyOS_snprintf(place, sizeof place, "%s[%zd]", asked->name, at);
+    char where[96];
+    PyOS_snprintf(where, sizeof where, "%s[%zd]", asked->name, at);
     PyErr_Clear();
-    unsigned_value(number, place, asked->bits, out);
+    unsigned_value(number, where, asked->bits, out);
   }
   Py_XDECREF(number);
   return good;

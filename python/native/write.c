@@ -1,5 +1,5 @@
 /*
- * write.c - Stage: writes of one attribute, of a batch, and of batches together with deletes.
+ * write.c - Stage: writes of one attribute, of a batch, deletes, and batches together with deletes.
  *
  * The payloads of an operation are one allocation. When the call returns the engine has nearly always read them; then
  * the sources are let go at once, on this thread. Otherwise the Operation keeps them.
@@ -44,8 +44,8 @@ static PyObject* finish(Stage* self, batch* inputs, ovstage_enqueue_result_t ans
 
 /* ---- One attribute ----------------------------------------------------------------------------------------------- */
 
-static const write_words long_form = {"write_attribute", "attribute", "tensors"},
-                         short_form = {"write", "name", "values"};
+static const write_form long_form = {"write_attribute", "attribute", "tensors"},
+                        short_form = {"write", "name", "values"};
 
 /* What both forms take. The first five are required. */
 enum {
@@ -67,9 +67,9 @@ enum {
   SLOTS
 };
 
-static PyObject* write_one(Stage* self, PyObject* const* slots, const write_words* words) {
+static PyObject* write_one(Stage* self, PyObject* const* slots, const write_form* form) {
   write_arguments entry = {
-      .words = words,
+      .form = form,
       .attribute = slots[ATTRIBUTE],
       .tensors = slots[TENSORS],
       .is_array = slots[IS_ARRAY],
@@ -92,7 +92,7 @@ static PyObject* write_one(Stage* self, PyObject* const* slots, const write_word
   ovstage_prim_mode_t mode;
   if (!payload_open(one, &entry) || !guard_handle(slots[QUERY], "query", &query) ||
       !guard_uint64(slots[ORDINAL], "ordinal", &ordinal) || !guard_prim_mode(slots[PRIM_MODE], &mode) ||
-      !stage_begin(self, words->call) || !payload_check_query(one, self, query)) {
+      !stage_begin(self, form->call) || !payload_check_query(one, self, query)) {
     batch_close(inputs);
     return NULL;
   }
@@ -102,7 +102,7 @@ static PyObject* write_one(Stage* self, PyObject* const* slots, const write_word
   else
     WITHOUT_GIL(
         answer = ovstage_write_attribute(self->instance, query, one->write.attribute, ordinal, one->write.data, mode));
-  return operation_named(finish(self, inputs, answer), words->call, slots[ATTRIBUTE], &ordinal);
+  return operation_named(finish(self, inputs, answer), form->call, slots[ATTRIBUTE], &ordinal);
 }
 
 static PyObject* stage_write_attribute(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -184,7 +184,7 @@ static bool open_description(payload* self, PyObject* description, Py_ssize_t po
     Py_XDECREF(text);
     return false;
   }
-  write_arguments entry = {.words = &long_form};
+  write_arguments entry = {.form = &long_form};
   bool good = read_description(description, &entry);
   if (good) {
     good = payload_open(self, &entry);

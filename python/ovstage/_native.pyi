@@ -326,7 +326,7 @@ class Stage:
     # --- path dictionary
     def _intern_tokens(self, strings: Iterable[str], /) -> list[int]:
         """The token of each text, new where there was none."""
-    def _try_name(self, name: str, place: str, trials: list[object], /) -> int:
+    def _try_name(self, name: str, where: str, trials: list[object], /) -> int:
         """The token of a name. A new one goes again with the list ``trials``, which is appended what keeps it."""
     def _token_strings(self, tokens: Iterable[SupportsIndex], /) -> list[str]:
         """The text of each token."""
