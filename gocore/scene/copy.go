@@ -7,7 +7,7 @@ import (
 	"ovstage.dev/ovstage/gocore/stage"
 )
 
-// clone is one operation.
+// clone is a Clone on its way.
 type clone struct {
 	dict    *pathdict.Dictionary
 	tx      stage.Tx

@@ -11,7 +11,7 @@ import (
 )
 
 // moves says where the paths of a clone's source are in each of its targets. A path is the source's if its components begin
-// with those of the source; a property of the source itself, which differs from it in the last component, is too.
+// with those of the source; a property of the source itself is the source's too, though it differs in the last component.
 type moves struct {
 	dict *pathdict.Dictionary
 	from uint32

@@ -10,7 +10,7 @@ import (
 	"ovstage.dev/ovstage/gocore/tensor"
 )
 
-// pass is one computation.
+// pass is a Compute on its way.
 type pass struct {
 	scene *Scene
 	tx    stage.Tx
@@ -127,7 +127,7 @@ func home(columns []*column.Column, ordinal uint64) (found *column.Column) {
 	return found
 }
 
-// schema is that of the world transforms.
+// schema is the schema of the world transforms.
 func (p *pass) schema() column.Schema {
 	if p.world != nil && p.world.Schema().Semantic != tensor.SemanticNone {
 		return p.world.Schema()

@@ -15,14 +15,14 @@ const (
 	Siblings Relation = 2 // the others below the same path
 )
 
-// RelativesID is a question about relatives. Its numbers are those of the stage's other handles.
+// RelativesID is a question about relatives. It is a handle like the stage's other handles.
 type RelativesID uint64
 
 // Relatives is its answer.
 type Relatives struct {
-	Ordinal uint64 // that of the question
+	Ordinal uint64 // the ordinal of the question
 	Known   []bool // for each path that was asked about, whether it is a prim
-	Ends    []int  // where its relatives end in Paths; they begin where those of the path before end
+	Ends    []int  // where its relatives end in Paths; they begin where the relatives of the path before end
 	Paths   []pathdict.Path
 }
 

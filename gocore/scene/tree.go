@@ -18,7 +18,7 @@ type tree struct {
 	nodes          []node
 	slots          []int32 // of each node, during a pass
 
-	// The world transforms that are sealed are those of what the floors had passed.
+	// The sealed world transforms were made of everything that these floors had passed.
 	settled bool
 	floors  map[pathdict.Token]uint64
 }
@@ -66,7 +66,7 @@ func (p part) same(o part) bool {
 	return p.column == o.column && p.epoch == o.epoch && p.added == o.added && p.alive.Equal(o.alive)
 }
 
-// fits reports whether the tree is that of these columns.
+// fits reports whether the tree was made of these columns, as they are.
 func (t *tree) fits(locals, resets []input, world *column.Column) bool {
 	return t != nil && slices.EqualFunc(t.locals, partsOf(locals), part.same) &&
 		slices.EqualFunc(t.resets, partsOf(resets), part.same) && t.world.same(partOf(world))

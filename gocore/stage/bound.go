@@ -45,7 +45,7 @@ func (c *bound) holding(prims *pathdict.List, ordinal uint64) (column.Rows, erro
 	return rows.Where(c.Alive(rows, ordinal))
 }
 
-// within reports whether every prim that has a value in the column is one of the listed.
+// within reports whether every prim that has a value in the column is in the list.
 func (c *bound) within(list *pathdict.List) bool {
 	var listed prims.Set
 	listed.Change(list.Indices(), +1)

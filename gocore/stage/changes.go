@@ -52,7 +52,7 @@ func (a *attribute) turns(r Range, floor uint64) []turn {
 	return turns
 }
 
-// at is the index of a column among those of its attribute.
+// at is the index of a column among the columns of its attribute.
 func (a *attribute) at(c *bound) int { return slices.Index(a.columns, c) }
 
 // overtaken looks for a prim, by path index, that changed in a range and again after it, so that its value as of the end of the range is lost.

@@ -103,7 +103,7 @@ func (s *Stage) meet(c *Condition, at []int) (bitset.Set, error) {
 	return met, nil
 }
 
-// checkMatch refuses unknown combinations, and those of nothing, which are mistakes: only ALL of nothing is the filter that
+// checkMatch refuses unknown combinations, and combinations of nothing, which are mistakes: only ALL of nothing is the filter that
 // every prim meets.
 func checkMatch(c *Condition) error {
 	switch {

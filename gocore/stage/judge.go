@@ -50,7 +50,7 @@ func (s *Stage) narrow(w *pending, count int, mode Mode) {
 	}
 }
 
-// judgeValues checks the tensors of a payload, of which there are some prims to write.
+// judgeValues checks the tensors of a payload. There is at least one prim to write.
 func (s *Stage) judgeValues(w *pending, p *Payload, count int) (err error) {
 	w.mask, w.owned = s.take(p.Mask, bitset.Words(count)), p.Owned
 	if p.Array {

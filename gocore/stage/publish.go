@@ -7,7 +7,7 @@ import (
 	"ovstage.dev/ovstage/gocore/prims"
 )
 
-// Deletion is one delete of a publication, as DeleteAttributes has it.
+// Deletion is one delete of a publication. It means what DeleteAttributes means.
 type Deletion struct {
 	Query      QueryID
 	Attributes []pathdict.Token // none: the prims themselves

@@ -38,7 +38,7 @@ func (s *Stage) QueryCount(id QueryID) (int, error) {
 }
 
 // QueryWhere returns a query over the prims of another whose bit is set, in its order. The mask is for count prims, which
-// must be those of the query. Equal masks make equal lists, so that what was worked out for one is there for the next.
+// must be the number that the query lists. Equal masks make equal lists, so that their bindings are shared.
 func (s *Stage) QueryWhere(id QueryID, mask []uint64, count int) (QueryID, error) {
 	if err := s.lock(); err != nil {
 		return 0, err

@@ -74,7 +74,7 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) 
 	})
 }
 
-// unserved returns those of the pending rows whose prims no other column of the attribute has sealed state for.
+// unserved returns the pending rows whose prims have no sealed state in another column of the attribute.
 func (a *attribute) unserved(c *bound, pending []uint32) []uint32 {
 	if len(pending) == 0 || len(a.columns) == 1 {
 		return pending

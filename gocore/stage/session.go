@@ -22,8 +22,8 @@ type session struct {
 	query     query.Query // holds a list handle of its own
 	name      pathdict.Token
 	schema    column.Schema
-	prims     *pathdict.List // those of the query that the mode lets through
-	shares    []share        // of them, for the columns that take them; mostly one
+	prims     *pathdict.List // the prims of the query that the mode lets through
+	shares    []share        // the prims again, by the column that takes them; mostly one share
 	positions []uint32       // where the query lists the prims of the shares; nil: position k lists prim k
 	ordinal   uint64
 	initial   Initial
@@ -41,9 +41,9 @@ type share struct {
 
 // mapped is the buffer of one group, in the order of its prims.
 type mapped struct {
-	from    int // its first prim among those of the shares
+	from    int // index of its first prim among the prims of the shares
 	prims   *pathdict.List
-	column  *bound       // that of their share, when the session was opened
+	column  *bound       // the column of their share, when the session was opened
 	block   memory.Block // what the client writes to; invalid once committed
 	spans   memory.Block // array columns: where in block each prim's values are,
 	used    int          // and how many bytes they take

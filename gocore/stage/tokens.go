@@ -6,7 +6,7 @@ import (
 	"ovstage.dev/ovstage/gocore/tensor"
 )
 
-// postings returns those of an attribute, as of now.
+// postings returns the postings of an attribute, as of now.
 func (s *Stage) postings(a *attribute) (*postings, error) {
 	if a.postings == nil {
 		all, err := s.holders(a, func(c *bound) (column.Rows, error) { return column.Interval(0, c.Rows()), nil })

@@ -22,7 +22,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 			batch[i].release()
 		}
 	}()
-	empty := false // is one of them
+	empty := false // a write of the batch has no prims
 	for i := range writes {
 		before := len(batch)
 		batch = append(batch, pending{})
