@@ -11,9 +11,9 @@ type Mode uint32
 
 // The modes.
 const (
-	Upsert Mode = 0 // creates absent prims, updates present ones
-	Insert Mode = 1 // creates prims; refused when any of them exists
-	Update Mode = 2 // updates present prims, leaves absent ones alone
+	Upsert  Mode = 0 // creates absent prims, updates present ones
+	Insert  Mode = 1 // creates prims; refused when any of them exists
+	Update  Mode = 2 // updates present prims, leaves absent ones alone
 	Require Mode = 3 // updates prims; refused when any of them is absent
 )
 
