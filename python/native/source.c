@@ -276,6 +276,9 @@ static bool open_through_numpy(source* self, PyObject* object, argument* at, DLT
       good = describe_view(self, type, out);
     else
       good = was_array ? refuse_type(array, at, self->view.format, verdict) : refuse_object(object, at);
+  } else if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+    self->view.obj = NULL;
+    good = false;
   } else {
     self->view.obj = NULL;
     PyErr_Clear();
@@ -308,6 +311,7 @@ static int open_arrow(source* self, PyObject* object, argument* at, DLTensor* ou
   if (PyObject_TypeCheck(object, native.group)) return 0;
   PyObject* method = PyObject_GetAttr(object, arrow_c_array());
   if (!method) {
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) return -1;
     PyErr_Clear();
     return 0;
   }
@@ -373,6 +377,7 @@ bool source_open(source* self, PyObject* object, argument* at, DLTensor* out) {
   if (PyObject_CheckBuffer(object)) {
     if (PyObject_GetBuffer(object, &self->view, PyBUF_RECORDS_RO) == 0) return open_view(self, object, at, out);
     self->view.obj = NULL;
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) return false;
     PyErr_Clear();
   }
   return open_without_buffer(self, object, at, out);

@@ -11,8 +11,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import tempfile
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from refusals import Scene
 from scenes import contents
 
 import ovstage
-from ovstage import ErrorCode, Filter, FilterOp, OrdinalRange, PathDictionary, Predicate, Stage, WriteDesc
+from ovstage import ErrorCode, Filter, FilterOp, OrdinalRange, PathDictionary, Predicate, Stage, WriteDesc, population
 
 shortage = ctypes.CDLL(None)
 begin, end = shortage.shortage_begin, shortage.shortage_end
@@ -122,6 +124,31 @@ def batch(scene: Prepared) -> None:
     scene.stage.write_attributes(scene.query, writes, 9).wait()
 
 
+SCENE = """#usda 1.0
+def Xform "Root" {
+    double mass = 3
+    def Scope "Below" {
+        int[] runs = [1, 2]
+        string text = "a"
+    }
+}
+"""
+FILE = str(Path(tempfile.mkdtemp(prefix="shortage-"), "export.usda"))
+
+
+def populated(scene: Prepared) -> None:
+    """In a stage of its own: a scene takes the place of what the stage had of it, and keeps a session."""
+    with Stage("populated") as stage:
+        population.open_usd_from_string(stage, SCENE, 1)
+        stage.advance_write_floor(1).wait()
+        assert stage.get("/Root", "mass") == 3
+
+
+def exported(scene: Prepared) -> None:
+    rules = [{"source_attribute_name": "mass", "destination_attribute_name": "mass", "usd_type_name": "float"}]
+    population.export_to_usd_file(scene.stage, FILE, 8, attribute_rules=rules)
+
+
 def interned(scene: Prepared) -> None:
     scene.names.intern_token("of " + "a" * 300)
 
@@ -191,6 +218,13 @@ CALLS: dict[str, Callable[[Prepared], object]] = {
     "get_hierarchy": lambda s: s.stage.get_hierarchy(s.list, 6, ovstage.HierarchyRelation.PARENT),
     "fetch_hierarchy_result": lambda s: s.hierarchy.result(),
     "models": lambda s: s.stage.get_hierarchy_computation_models(),
+    # overviews
+    "attributes": lambda s: s.stage.attributes(),
+    "describe": lambda s: s.stage.describe(),
+    "prims": lambda s: listed(s.stage.prims()),
+    # files
+    "open_usd": populated,
+    "export": exported,
     # names
     "intern_token": interned,
     "intern_tokens": lambda s: s.names.intern_tokens(["one", "two"]),
