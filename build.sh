@@ -416,6 +416,7 @@ lint() {
   check 'tree: no machine paths' "$venv_python" tests/lint/check_tree.py
   check 'rooms: imports point one way' "$venv_python" tests/lint/check_rooms.py
   check 'arrows: files use what stands above them' "$venv_python" tests/lint/arrows.py --check
+  check 'lists: files, rooms, locks, slots' "$venv_python" tests/lint/check_lists.py
   check gofmt lint_gofmt
   check 'go vet' go vet ./...
   check staticcheck lint_staticcheck

@@ -23,6 +23,7 @@
 //	log.c             the thread that delivers log messages; log_rules.h says which pass
 //	note.c            what the file says of itself to whoever does not load it
 //	panic.go          a panic where a test build is told to; nopanic.go is for every other build
+//	interface.c       the interface levels, and how each lays out the values of a group
 //	absent.c          what is not built yet, each with its refusal
 //
 // # Adding a function
