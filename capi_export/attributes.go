@@ -40,6 +40,8 @@ func ovgoAttributes(c *C.ovstage_context_t, out **C.ovstage_go_attribute_t, coun
 			is_array:    C.bool(a.Schema.Array),
 			prims:       C.uint64_t(a.Prims),
 			write_floor: C.ovstage_ordinal_t(a.Floor),
+			newest:      C.ovstage_ordinal_t(a.Newest),
+			bytes:       C.uint64_t(a.Bytes),
 		}
 	}
 	*out, *count = array, C.size_t(len(found))

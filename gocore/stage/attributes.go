@@ -13,6 +13,8 @@ type Attribute struct {
 	Schema column.Schema
 	Prims  int    // how many prims have a value of it, sealed or not
 	Floor  uint64 // the write floor of the attribute
+	Newest uint64 // the ordinal of its newest write or delete, sealed or not
+	Bytes  int    // of its columns, with buffers that are kept for the next write
 }
 
 // Attributes lists what the stage holds, by the age of the names. What no prim has any more is left out, and so are the
@@ -26,7 +28,7 @@ func (s *Stage) Attributes() ([]Attribute, error) {
 	for name, a := range s.attributes {
 		for _, c := range a.columns {
 			if prims := c.AllAlive(column.Latest).Count(); prims > 0 {
-				list = append(list, Attribute{name, c.Schema(), prims, s.floorOf(a)})
+				list = append(list, Attribute{name, c.Schema(), prims, s.floorOf(a), c.LastOrdinal(), c.Bytes()})
 			}
 		}
 	}

@@ -36,9 +36,10 @@ static PyObject* stage_counters(PyObject* object, PyObject* unused) {
 }
 
 static PyObject* attribute_row(const ovstage_go_attribute_t* a) {
-  return Py_BuildValue("(KK(iii)iNKK)", (unsigned long long)a->attribute, (unsigned long long)a->type_name,
+  return Py_BuildValue("(KK(iii)iNKKKK)", (unsigned long long)a->attribute, (unsigned long long)a->type_name,
                        (int)a->dtype.code, (int)a->dtype.bits, (int)a->dtype.lanes, (int)a->semantic,
-                       PyBool_FromLong(a->is_array), (unsigned long long)a->prims, (unsigned long long)a->write_floor);
+                       PyBool_FromLong(a->is_array), (unsigned long long)a->prims, (unsigned long long)a->write_floor,
+                       (unsigned long long)a->newest, (unsigned long long)a->bytes);
 }
 
 static PyObject* stage_attributes(PyObject* object, PyObject* unused) {

@@ -10,7 +10,7 @@ from ovstage.values import Attribute
 
 __all__ = ["Description"]
 
-_HEADER = ("attribute", "type", "elements", "role", "prims", "sealed up to")
+_HEADER = ("attribute", "type", "elements", "role", "prims", "bytes", "newest", "sealed up to")
 
 
 @dataclass(frozen=True)
@@ -57,5 +57,7 @@ def _row(attribute: Attribute) -> list[str]:
         elements,
         role,
         f"{attribute.prim_count:,}",
+        f"{attribute.bytes:,}",
+        str(attribute.last_ordinal),
         str(attribute.write_floor),
     ]

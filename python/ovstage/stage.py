@@ -292,8 +292,10 @@ class Stage(native.Stage):
                 is_array,
                 prims,
                 floor,
+                newest,
+                size,
             )
-            for name, kind, dtype, role, is_array, prims, floor in rows
+            for name, kind, dtype, role, is_array, prims, floor, newest, size in rows
         ]
         return sorted(found, key=lambda attribute: (attribute.name, attribute.type_name))
 
@@ -426,8 +428,8 @@ class Stage(native.Stage):
     def _floors(self) -> dict[int, list[int]]:
         """The attributes that there are, by the ordinal up to which they are sealed."""
         found: dict[int, dict[int, None]] = {}
-        for token, *_, floor in self._attributes():
-            found.setdefault(floor, {})[token] = None
+        for row in self._attributes():
+            found.setdefault(row[6], {})[row[0]] = None
         return {floor: list(tokens) for floor, tokens in found.items()}
 
     # --- queries ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, SupportsIndex, TypeAlias
 
 from ovstage import guard
@@ -262,6 +262,10 @@ class Attribute:
     """How many prims have a value, sealed or not."""
     write_floor: int
     """The newest sealed ordinal."""
+    last_ordinal: int = field(default=0, compare=False)
+    """The ordinal of the newest write or delete, sealed or not; 0 where a table says it."""
+    bytes: int = field(default=0, compare=False)
+    """Memory of the values, with buffers that are kept for the next write; 0 where a table says it."""
 
 
 class _MetaFields(Protocol):

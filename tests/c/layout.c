@@ -783,7 +783,7 @@ AT(ovstage_go_batch_t, query, 0);
 AT(ovstage_go_batch_t, writes, 8);
 AT(ovstage_go_batch_t, write_count, 16);
 
-SIZE(ovstage_go_attribute_t, 48);
+SIZE(ovstage_go_attribute_t, 64);
 AT(ovstage_go_attribute_t, attribute, 0);
 AT(ovstage_go_attribute_t, type_name, 8);
 AT(ovstage_go_attribute_t, dtype, 16);
@@ -791,6 +791,8 @@ AT(ovstage_go_attribute_t, semantic, 20);
 AT(ovstage_go_attribute_t, is_array, 24);
 AT(ovstage_go_attribute_t, prims, 32);
 AT(ovstage_go_attribute_t, write_floor, 40);
+AT(ovstage_go_attribute_t, newest, 48);
+AT(ovstage_go_attribute_t, bytes, 56);
 
 SIZE(ovstage_go_v1_t, 400);
 AT(ovstage_go_v1_t, struct_size, 0);

@@ -93,7 +93,7 @@ def test_an_empty_stage() -> None:
     with Stage() as stage:
         assert stage.tree().text() == repr(stage.tree()) == "0 prims, 0 values, as of ordinal 0"
         assert repr(stage.describe()) == (
-            "stage: 0 prims, sealed up to 0\nattribute  type  elements  role  prims  sealed up to"
+            "stage: 0 prims, sealed up to 0\nattribute  type  elements  role  prims  bytes  newest  sealed up to"
         )
 
 
@@ -145,8 +145,27 @@ def test_describe_is_a_table(stage: Stage) -> None:
     ]  # fmt: skip
     lines = repr(described).splitlines()
     assert lines[0] == "shop: 2 prims, sealed up to 1"
-    assert lines[1].split() == ["attribute", "type", "elements", "role", "prims", "sealed", "up", "to"]
-    assert lines[7].split() == ["omni:xform", "float64", "x", "16", "matrix", "1", "1"]
+    assert lines[1].split() == [
+        "attribute",
+        "type",
+        "elements",
+        "role",
+        "prims",
+        "bytes",
+        "newest",
+        "sealed",
+        "up",
+        "to",
+    ]
+    name, *kind, prims, size, newest, floor = lines[7].split()
+    assert (name, kind) == ("omni:xform", ["float64", "x", "16", "matrix"])
+    assert (prims, newest, floor) == ("1", "1", "1") and int(size.replace(",", "")) >= 128
+
+
+def test_what_is_not_sealed_is_counted(stage: Stage) -> None:
+    stage.write(["/W/A"], "mass", 7, np.float32([1])).wait()
+    (mass,) = (attribute for attribute in stage.attributes() if attribute.name == "mass")
+    assert (mass.last_ordinal, mass.write_floor, mass.prim_count) == (7, 1, 2) and mass.bytes >= 8
 
 
 # --- differences ----------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ typedef struct {
   size_t write_count;
 } ovstage_go_batch_t;
 
-/* What an instance holds under one name with one schema. 48 bytes. */
+/* What an instance holds under one name with one schema. 64 bytes, of which a caller may know the first 48. */
 typedef struct {
   ovx_token_t attribute;
   ovx_token_t type_name; /* what its values are called where they come from, such as a USD type; 0: nobody has said */
@@ -158,6 +158,8 @@ typedef struct {
   bool is_array;
   uint64_t prims;                /* how many have a value, sealed or not */
   ovstage_ordinal_t write_floor; /* of the attribute */
+  ovstage_ordinal_t newest;      /* ordinal of the newest write or delete, sealed or not */
+  uint64_t bytes;                /* of memory, with buffers that are kept for the next write */
 } ovstage_go_attribute_t;
 
 /* What is alive and what was done. 128 bytes. Each "live" number is 0 once everything was given back. */
