@@ -173,13 +173,17 @@ func TestDeadContentsAreForgotten(t *testing.T) {
 	}
 	runtime.GC()
 	d.shelf.lock.RLock()
-	var hashes []uint64
-	for hash := range d.shelf.contents {
-		hashes = append(hashes, hash)
+	var gone []dead
+	for hash, same := range d.shelf.contents {
+		for _, list := range same {
+			if list.Value() == nil {
+				gone = append(gone, dead{list, hash})
+			}
+		}
 	}
 	d.shelf.lock.RUnlock()
-	for _, hash := range hashes { // as the runtime does in its own time
-		d.shelf.forget(hash)
+	for _, one := range gone { // as the runtime does in its own time
+		d.shelf.forget(one)
 	}
 	assert.Len(t, d.shelf.contents, recentLists)
 }

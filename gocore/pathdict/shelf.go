@@ -82,8 +82,9 @@ func (s *shelf) intern(d *Dictionary, indices []uint32, hash uint64) *List {
 		n.Paths(indices)
 	}
 	l := &List{d: d, indices: slices.Clone(indices), hash: hash}
-	s.contents[hash] = append(s.contents[hash], weak.Make(l))
-	runtime.AddCleanup(l, s.forget, hash)
+	known := weak.Make(l)
+	s.contents[hash] = append(s.contents[hash], known)
+	runtime.AddCleanup(l, s.forget, dead{known, hash})
 	return l
 }
 
@@ -108,15 +109,22 @@ func (s *shelf) forgetRecent() {
 	s.recent, s.weight = nil, 0
 }
 
-// forget drops the dead lists with this hash. The runtime calls it on a goroutine of its own.
-func (s *shelf) forget(hash uint64) {
+// dead is a list that has gone, and the hash of its content.
+type dead struct {
+	list weak.Pointer[List]
+	hash uint64
+}
+
+// forget drops a dead list. The runtime calls it on a goroutine of its own, where it must not look at other lists: they would
+// live longer for that.
+func (s *shelf) forget(d dead) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	alive := slices.DeleteFunc(s.contents[hash], func(p weak.Pointer[List]) bool { return p.Value() == nil })
-	if len(alive) > 0 {
-		s.contents[hash] = alive
+	others := slices.DeleteFunc(s.contents[d.hash], func(p weak.Pointer[List]) bool { return p == d.list })
+	if len(others) > 0 {
+		s.contents[d.hash] = others
 	} else {
-		delete(s.contents, hash)
+		delete(s.contents, d.hash)
 	}
 }
 
