@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +12,7 @@ import (
 // openMap is a session of the play. Groups leave it when they are committed.
 type openMap struct {
 	id      MapID
+	name    string // in the script
 	ordinal uint64
 	groups  []openGroup
 }
@@ -17,6 +20,7 @@ type openMap struct {
 // openGroup is what the session should have lent.
 type openGroup struct {
 	*MapGroup // nil: never fetched
+	name      string
 	paths     []string
 	initial   []float3 // nil: unspecified
 }
@@ -29,6 +33,10 @@ func (p *play) openSome() {
 	if p.random.IntN(2) == 0 {
 		desc.GroupRows = 1 + p.random.Uint64N(5)
 	}
+	p.say("map m%d %s p@%d float32x3 initial=%s mode=%s%s", len(p.script), strings.Join(paths, ","), ordinal,
+		[]string{"current", "zero", "discard"}[desc.Initial], []string{"upsert", "insert", "update"}[desc.Mode],
+		map[bool]string{true: fmt.Sprintf(" group=%d", desc.GroupRows)}[desc.GroupRows > 0])
+	name := fmt.Sprintf("m%d", len(p.script)-1)
 	id, _, err := p.Map(p.query(paths...), desc, ordinal)
 	if desc.Mode == Insert && slices.ContainsFunc(paths, p.model.exists) {
 		require.NotNil(p.T, err)
@@ -36,7 +44,7 @@ func (p *play) openSome() {
 		return
 	}
 	require.Nil(p.T, err)
-	m := openMap{id: id, ordinal: ordinal}
+	m := openMap{id: id, ordinal: ordinal, name: name}
 	fetched, sloppy := true, p.random.IntN(3) == 0
 	for positions := range slices.Chunk(p.mapped(paths, desc.Mode), p.groupRows(desc, paths)) {
 		g := openGroup{initial: []float3{}}
@@ -52,6 +60,8 @@ func (p *play) openSome() {
 			g.initial = nil
 		}
 		if fetched = fetched && !(sloppy && p.random.IntN(3) == 0); fetched {
+			g.name = fmt.Sprintf("%s.%d", name, len(m.groups))
+			p.say("fetch %s", name)
 			p.fetch(&g, id, positions)
 		}
 		m.groups = append(m.groups, g)
@@ -119,9 +129,11 @@ func (p *play) closeSome() {
 	var op uint64
 	var err error
 	if p.random.IntN(5) == 0 {
+		p.say("abort %s", m.name)
 		err = p.Abort(m.id)
 	} else {
 		late := p.fill(m.groups)
+		p.say("commit %s", m.name)
 		op, err = p.Unmap(m.id, false)
 		late()
 		if failed := p.judge(m, op); !failed {
@@ -144,6 +156,7 @@ func (p *play) commitOne(m *openMap) {
 	}
 	one := m.groups[at : at+1]
 	late := p.fill(one)
+	p.say("commit %s", one[0].name)
 	op, err := p.UnmapGroup(m.id, one[0].Key, false)
 	require.Nil(p.T, err)
 	late()
@@ -171,6 +184,7 @@ func (p *play) fill(groups []openGroup) (late func()) {
 			values[k] = one(p.value)
 		}
 		g.initial = slices.Clone(values)
+		p.say("fill %s%s", g.name, spelled(values))
 		if p.random.IntN(2) == 0 {
 			view := g.Data.Retain()
 			undo = append(undo, func() {

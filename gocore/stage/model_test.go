@@ -3,6 +3,7 @@ package stage
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,18 +61,17 @@ func (m *model) exists(path string) bool {
 func TestStageAgainstModel(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			newPlay(t, seed).run(250)
+			playOut(t, seed, 250, func(*play) {})
 		})
 		t.Run(fmt.Sprint(seed, " with history"), func(t *testing.T) {
-			p := newPlay(t, seed)
-			p.history = 5
-			require.Nil(t, p.KeepHistory(5))
-			p.run(150)
+			playOut(t, seed, 150, func(p *play) {
+				p.history = 5
+				require.Nil(p.T, p.KeepHistory(5))
+				p.say("history 5")
+			})
 		})
 		t.Run(fmt.Sprint(seed, " with types"), func(t *testing.T) {
-			p := newPlay(t, seed)
-			p.giveTypes()
-			p.run(150)
+			playOut(t, seed, 150, (*play).giveTypes)
 		})
 	}
 }
@@ -83,10 +83,12 @@ type play struct {
 	pool   []string
 	open   []openMap
 
-	mixed   bool   // the prims' values differ in the names of their types
-	history uint64 // kept ordinals
-	held    []heldGroup
-	value   float32
+	mixed     bool   // the prims' values differ in the names of their types
+	history   uint64 // kept ordinals
+	held      []heldGroup
+	value     float32
+	forgetful bool     // a planted fault: the model forgets deletes
+	script    []string // what was done, in the language of tests/scripts
 }
 
 type heldGroup struct {
@@ -102,8 +104,10 @@ func newPlay(t *testing.T, seed uint64) *play {
 	return p
 }
 
-func (p *play) run(steps int) {
-	for range steps {
+// run plays steps, each with random numbers of its own, so that the others stay as they are when one is left out.
+func (p *play) run(seed uint64, steps []int) {
+	for _, step := range steps {
+		p.random = rand.New(rand.NewPCG(seed, uint64(step)+2))
 		switch n := p.random.IntN(100); {
 		case n < 40 || p.mixed && n < 75 && (n < 45 || n >= 50): // maps and publications keep to one type
 			p.writeSome()
@@ -157,6 +161,7 @@ func (p *play) writeSome() {
 		p.value++
 		values[i] = one(p.value)
 	}
+	p.say("write %s p@%d float32x3%s", strings.Join(paths, ","), ordinal, spelled(values))
 	if p.accepted(paths, ordinal, payload(float3Type, values)) {
 		for i, path := range paths {
 			p.model.write(path, ordinal, values[i])
@@ -169,7 +174,9 @@ func (p *play) giveTypes() {
 	p.mixed = true
 	for _, path := range p.pool {
 		p.value++
-		p.typed(path, "p", []string{"float3", "color3f"}[p.random.IntN(2)], 1, one(p.value))
+		kind := []string{"float3", "color3f"}[p.random.IntN(2)]
+		p.say("write %s p@1 float32x3 type=%s%s", path, kind, spelled([]float3{one(p.value)}))
+		p.typed(path, "p", kind, 1, one(p.value))
 		p.model.write(path, 1, one(p.value))
 	}
 }
@@ -204,6 +211,7 @@ func (p *play) writeSparsely() {
 		source[i] = one(p.value)
 	}
 	sparse.Views = payload(float3Type, source).Views
+	p.say("write %s p@%d float32x3 %s%s", strings.Join(paths, ","), ordinal, chosenRows(&sparse), spelled(source))
 	if !p.accepted(paths, ordinal, sparse) {
 		return
 	}
@@ -223,16 +231,20 @@ func (p *play) deleteSome() {
 	if p.random.IntN(2) == 0 {
 		names = nil // whole prims
 	}
+	p.say("delete %s %s@%d", strings.Join(paths, ","), map[bool]string{true: "*", false: "p"}[names == nil], ordinal)
 	_, err := p.DeleteAttributes(p.query(paths...), names, ordinal)
 	require.Nil(p.T, err)
 	for _, path := range paths {
-		p.model.remove(path, ordinal)
+		if !p.forgetful {
+			p.model.remove(path, ordinal)
+		}
 	}
 }
 
 func (p *play) sealSome() { p.sealTo(p.model.floor + p.random.Uint64N(3)) }
 
 func (p *play) sealTo(floor uint64) {
+	p.say("seal %d", floor)
 	p.seal(floor)
 	p.model.floor = floor
 	p.compare(p.pool, p.model.floor)
@@ -251,6 +263,7 @@ func (p *play) sealTo(floor uint64) {
 
 // compare reads the state of a list as of an ordinal and holds some of the groups for the rest of the play.
 func (p *play) compare(paths []string, at uint64) {
+	p.say("read latest %d %s p", at, strings.Join(paths, ","))
 	q := p.query(paths...)
 	read, _, err := p.Read(q, []pathdict.Token{p.token("p")}, Range{End: at})
 	require.Nil(p.T, err)
@@ -327,6 +340,7 @@ func (p *play) compareChanges(paths []string) {
 			deleted[i] = true
 		}
 	}
+	p.say("read range %d %d %s p", start, end, strings.Join(paths, ","))
 	q := p.query(paths...)
 	read, _, err := p.Read(q, []pathdict.Token{p.token("p")}, Range{Start: start, End: end, HasStart: true})
 	if overtaken && (p.history == 0 || end+p.history <= p.model.floor) {

@@ -329,6 +329,7 @@ func (p *play) publishSome() {
 		batches = append(batches, Batch{p.query(paths...), []Write{p.put("p", payload(float3Type, values))}})
 	}
 	if refused == "" {
+		p.sayPublish(ordinal, doomed, deletions, batches)
 		require.Nil(p.T, p.publish(ordinal, deletions, batches...))
 		p.model = after
 		return
