@@ -122,18 +122,27 @@ func (in *interner) keep(i int, err error) {
 	}
 }
 
-// known finds the indices of handles.
+// known finds the indices of handles. Without ages they are what is left of the handles.
 func (in *interner) known(paths []Path) error {
-	return in.each(func(i int) error {
-		index, ok := in.d.Index(paths[i])
+	in.lock()
+	defer in.unlock()
+	d := in.d
+	in.age = d.age.Load()
+	published, aged := uint64(d.paths.published.Load()), d.pathAges.length > 0
+	for i, p := range paths {
+		number := uint64(p) - d.base - 1
+		index, ok := uint32(number), number < published
+		if aged {
+			index, ok = d.Index(p)
+		}
 		if !ok {
-			return refuse("%s (entry %d, handle %d): intern the path first", ErrUnknownPath, i, paths[i])
+			return refuse("%s (entry %d, handle %d): intern the path first", ErrUnknownPath, i, p)
 		}
 		if in.indices[i] = index; in.named != nil {
 			in.named.paths.set(index)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func (in *interner) lock() {
