@@ -1,6 +1,9 @@
 /*
- * absent.c - the part of the interface that is not built: every function is there, so that clients link and can ask,
- * and says by its name that it does nothing. What is pure - defaults, releases of nothing - works.
+ * absent.c - the functions of the interface that this library does not have.
+ *
+ * Each is exported all the same, so that a client of the whole interface links and runs. A call is refused with
+ * NOT_SUPPORTED and a text that names the function and what to use instead. Two kinds of functions work, since they
+ * need nothing that is missing: those that fill in defaults, and those that release what was never made.
  */
 #include <inttypes.h>
 #include <string.h>
