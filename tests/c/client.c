@@ -4,13 +4,25 @@
  * Every function named check_... is one group of checks; main lists them. A group makes what it needs and gives all of
  * it back, so that the counters of the process must be zero again at the end, and a leak checker has nothing to say.
  *
- *     scene.h    what the checks stand on
- *     client.c   the library, its calls and its handles
- *     values.c   what can be written, and how it is read
- *     map.c      buffers that are lent to be written to
- *     filter.c   queries that choose prims
- *     unasked.c  failures that nobody asks about
- *     floors.c   waiting for the write floor
+ *     scene.h      what the checks stand on; scene.c
+ *     client.c     the library, its calls and its handles
+ *     values.c     what can be written, and how it is read
+ *     map.c        buffers that are lent to be written to
+ *     filter.c     queries that choose prims
+ *     hierarchy.c  copies, relatives, instances, world transforms
+ *     refusals.c   what only C can do wrong
+ *     adversary.c  arguments that another thread writes to meanwhile
+ *     unasked.c    failures that nobody asks about
+ *     floors.c     waiting for the write floor
+ *     levels.c     the interface levels
+ *
+ * Programs of their own:
+ *
+ *     layout.c     sizes, offsets and prototypes, for a compiler alone
+ *     scarce.c     memory that runs out; shortage.c makes it
+ *     panics.c     a panic in every function of Go
+ *     threads.c    the C that has threads, for the sanitizer of threads
+ *     script.c     golden scripts, played in C
  */
 #include "scene.h"
 
