@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,12 @@ def values_of(group: ovstage.ReadGroup) -> dict[int, Any]:
         value = group.array(row) if group.is_array else group.array(0, shaped=True)[row]
         values[group.prim_index(local)] = value.tolist() if group.is_array or len(value) > 1 else value.item()
     return values
+
+
+def stored(tensor: ovstage.DLTensor) -> tuple[int, ovstage.DLDataType]:
+    """How many rows a tensor has, and the type of one with all its lanes, which at level 0.3 are axes."""
+    rows, *axes = tensor.shape_tuple
+    return rows, ovstage.DLDataType(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes * math.prod(axes))
 
 
 class Table:
@@ -97,9 +105,21 @@ class Table:
         self.list.release()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module about values says BOTH_LEVELS: what it does with a stage, it does at each interface level."""
+    if getattr(metafunc.module, "BOTH_LEVELS", False) and "level" in metafunc.fixturenames:
+        metafunc.parametrize("level", ["0.2", "0.3"])
+
+
 @pytest.fixture
-def stage() -> Iterator[ovstage.Stage]:
-    with ovstage.Stage("test", config=GUARDED) as stage:
+def level() -> str | None:
+    """The interface level of the stage; None: that of the process."""
+    return None
+
+
+@pytest.fixture
+def stage(level: str | None) -> Iterator[ovstage.Stage]:
+    with ovstage.Stage("test", replace(GUARDED or ovstage.StageConfig(), interface=level)) as stage:
         yield stage
 
 

@@ -8,6 +8,8 @@ from conftest import GONE, Table
 
 from ovstage import ErrorCode, OrdinalRange, OvstageError, PathDictionary, Scope, Stage, StageConfig
 
+BOTH_LEVELS = True
+
 
 @pytest.fixture
 def some(make_table):

@@ -22,6 +22,8 @@ from ovstage import (
     Scope,
 )
 
+BOTH_LEVELS = True
+
 
 @pytest.fixture
 def six(make_table):

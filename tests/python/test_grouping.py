@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from ovstage import PathDictionary, Stage, StageConfig, numpy_to_dldatatype
 
+BOTH_LEVELS = True
+
 NAMES = ["x", "a"]
 """One value a prim, of another type from prim 9 on, and an array a prim."""
 

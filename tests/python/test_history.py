@@ -8,6 +8,8 @@ import pytest
 from ovstage import ErrorCode, OrdinalRange, OvstageError, PathDictionary, Stage, StageConfig
 from ovstage._native import ImplicitQuery
 
+BOTH_LEVELS = True
+
 
 def written(history: int, ordinals: int) -> tuple[Stage, ImplicitQuery, int]:
     """A stage with one prim whose ``value`` is the ordinal at which it was written, every one of them sealed."""

@@ -10,6 +10,8 @@ from conftest import invalid_handle
 
 from ovstage import DLDataType, ErrorCode, OvstageError, PrimMode
 
+BOTH_LEVELS = True
+
 FLOAT = DLDataType(2, 32, 1)
 
 

@@ -14,6 +14,8 @@ import pytest
 import ovstage
 from ovstage import OrdinalRange, PrimMode, Scope, WriteDesc
 
+BOTH_LEVELS = True
+
 DONES = [False, True, False, False, True, False]
 
 

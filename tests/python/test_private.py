@@ -13,6 +13,8 @@ from conftest import address
 import ovstage
 from ovstage import OrdinalRange
 
+BOTH_LEVELS = True
+
 IS_COPIED = 2
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from ovstage import ErrorCode, PrimMode, WriteDesc
 
+BOTH_LEVELS = True
+
 BIG = 1000
 
 
