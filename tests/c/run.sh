@@ -105,6 +105,8 @@ scripts() {
   "${c[@]}" -g "$here/script.c" "$here/scene.c" "${link[@]}" -o "$work/script" || fail "the player of scripts does not build"
   within 300 "$work/script" "$here"/../scripts/*.txt >"$work/script.txt" ||
     { cat "$work/script.txt" && fail "the answers differ from those of the scripts"; }
+  OVSTAGE_INTERFACE=0.3 within 300 "$work/script" "$here"/../scripts/*.txt >"$work/script.txt" ||
+    { cat "$work/script.txt" && fail "the answers differ from those of the scripts at interface level 0.3"; }
   if [ ${#under[@]} != 0 ]; then
     within 600 "${under[@]}" "$work/script" "$here"/../scripts/*.txt >"$work/script.txt" 2>"$work/script.log" ||
       { cat "$work/script.txt" "$work/script.log" && fail "valgrind found faults in the player of scripts"; }

@@ -530,15 +530,15 @@ static void say_rows(const ovstage_prim_group_t* prims, const ovstage_data_t* da
     uint32_t row = data->index_map != NULL ? data->index_map[k] : k;
     const DLTensor* tensor = &data->tensors[array ? row : 0];
     const char* bytes = (const char*)tensor->data + tensor->byte_offset;
-    size_t size = size_of(tensor->dtype);
+    size_t size = size_of(stored_type(tensor));
     add(array ? " [" : " ");
     if (!array) {
-      add_value(tensor->dtype, meant, bytes + row * size);
+      add_value(stored_type(tensor), meant, bytes + row * size);
       continue;
     }
     for (int64_t i = 0; i < tensor->shape[0]; i++) {
       if (i > 0) add(" ");
-      add_value(tensor->dtype, meant, bytes + (size_t)i * size);
+      add_value(stored_type(tensor), meant, bytes + (size_t)i * size);
     }
     add("]");
   }
@@ -553,7 +553,7 @@ static void say_group(const ovstage_read_group_t* g) {
     return;
   }
   const char* type = text_of(play.go->tensors_type(g->data.tensors));
-  add(" %s", type_text(g->data.tensors->dtype, g->is_array));
+  add(" %s", type_text(stored_type(g->data.tensors), g->is_array));
   if (g->semantic != OVSTAGE_SEMANTIC_NONE) add(" %s", roles[g->semantic]);
   if (type[0] != '\0') add(" (%s)", type);
   if (g->data.index_map != NULL && !g->is_array) add(" indexed");
@@ -815,7 +815,7 @@ static void do_fetch(command* c) {
   if (status == OVSTAGE_ERROR_END_OF_ITERATION) {
     say("no more");
   } else if (accepted(status)) {
-    say("%s.%d %s", m->name, m->group_count++, type_text(g->data.tensors->dtype, m->array));
+    say("%s.%d %s", m->name, m->group_count++, type_text(stored_type(g->data.tensors), m->array));
     say_rows(&g->prims, &g->data, m->array, m->content, NUMBERS);
   }
 }
@@ -827,12 +827,12 @@ static void do_fill(command* c) {
   for (int k = 0; k + 2 < c->arg_count; k++) {
     char* row = c->args[k + 2];
     const DLTensor* tensor = &g->data.tensors[m->array ? k : 0];
-    size_t size = size_of(tensor->dtype), count = 1;
+    size_t size = size_of(stored_type(tensor)), count = 1;
     if (strcmp(row, "-") == 0) continue;
     char** values = m->array ? parts(inner(row), ' ', &count) : &row;
     char* to = (char*)tensor->data + (m->array ? 0 : (size_t)k * size);
     if (m->array && (int64_t)count != tensor->shape[0]) mistake("row %d has another number of elements", k);
-    for (size_t i = 0; i < count; i++) encode(tensor->dtype, values[i], to + i * size);
+    for (size_t i = 0; i < count; i++) encode(stored_type(tensor), values[i], to + i * size);
   }
 }
 
@@ -858,7 +858,7 @@ static void do_view(command* c) {
   m->views[at] = play.go->tensors_block(g->data.tensors);
   play.go->block_retain(m->views[at]);
   m->view_data[at] = g->data.tensors->data;
-  m->view_bytes[at] = (size_t)g->data.tensors->shape[0] * size_of(g->data.tensors->dtype);
+  m->view_bytes[at] = (size_t)g->data.tensors->shape[0] * size_of(stored_type(g->data.tensors));
 }
 
 static void do_scribble(command* c) {

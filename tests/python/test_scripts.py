@@ -12,9 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import stored
 
 import ovstage
-from ovstage import AttributeSemantic, ErrorCode, Filter, FilterOp, HierarchyRelation, OrdinalRange, PrimMode
+from ovstage import (
+    AttributeSemantic,
+    ErrorCode,
+    Filter,
+    FilterOp,
+    HierarchyRelation,
+    OrdinalRange,
+    PrimMode,
+    StageConfig,
+)
 from ovstage.dlpack import DLDataType, DLTensor
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
@@ -473,7 +483,7 @@ class Player:
 
 
 def described(group: Any, arrays: bool) -> str:
-    dtype = group.tensor(0).dtype
+    _, dtype = stored(group.tensor(0))
     lanes = f"x{dtype.lanes}" if dtype.lanes > 1 else ""
     return f"{NAMES[dtype.code, dtype.bits]}{lanes}{'[]' if arrays else ''}"
 
@@ -508,11 +518,12 @@ def agree(want: list[str], got: list[str]) -> bool:
     )
 
 
-def play(text: str) -> list[str]:
+def play(text: str, level: str | None = None) -> list[str]:
     """Where the answers of a script are not those below its commands."""
     faults = []
     lines = text.splitlines()
-    with ovstage.Stage("script") as stage, ovstage.PathDictionary(stage) as names:
+    config = StageConfig(interface=level)
+    with ovstage.Stage("script", config) as stage, ovstage.PathDictionary(stage) as names:
         player = Player(stage, names)
         for number, line in enumerate(lines):
             if not line or line[0] in "# ":
@@ -531,8 +542,9 @@ def play(text: str) -> list[str]:
 
 @pytest.mark.filterwarnings("error::ovstage.OvstageWarning")
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.txt")), ids=lambda path: path.stem)
-def test_script(script: Path) -> None:
-    faults = play(script.read_text())
+@pytest.mark.parametrize("level", ["0.2", "0.3"])
+def test_script(script: Path, level: str) -> None:
+    faults = play(script.read_text(), level)
     assert not faults, "\n".join(faults)
 
 
