@@ -365,8 +365,8 @@ class Stage:
     def _attributes(self) -> list[tuple[int, int, tuple[int, int, int], int, bool, int, int, int, int]]:
         """What the stage holds, by name and type.
 
-        ``(token, type token or 0, (code, bits, lanes), semantic, is_array, prims, write floor, newest ordinal, bytes)`` of
-        each.
+        For each ``(token, type token or 0, (code, bits, lanes), semantic, is_array, prims, write floor, newest ordinal,
+        bytes)``.
         """
     def counters(self) -> dict[str, int]:
         """What is alive and what was done, by name. Each ``live_`` number is 0 once everything was given back.
