@@ -24,7 +24,8 @@ type options struct {
 	initial  stage.Initial
 }
 
-// InMode says what happens to prims that exist and to others: stage.Upsert, the default, stage.Insert or stage.Update.
+// InMode says what happens to prims that exist and to others: stage.Upsert, the default, stage.Insert, stage.Update
+// or stage.Require.
 func InMode(mode stage.Mode) Option { return func(o *options) { o.mode = mode } }
 
 // WithRole says what the numbers mean, such as tensor.SemanticPoint.

@@ -68,6 +68,18 @@ def tick(effort: Effort) -> Iterator[Row]:
         )
 
 
+def levels(effort: Effort) -> Iterator[Row]:
+    """A tick and an export at interface level 0.3 against those at 0.2."""
+    with Column(4, 16, level="0.3") as newer, Column(4, 16, level="0.2") as older:
+        ours, theirs, ratio = side_by_side(_tick(newer), _tick(older), effort.repeats)
+        yield Row("tick at level 0.3 / 0.2", ratio, 1.1, detail=f"{shown(ours)}, {shown(theirs)}")
+        with newer.read(newer.query) as axes, older.read(older.query) as lanes:
+            ours, theirs, ratio = side_by_side(
+                lambda: np.from_dlpack(axes.dlpack(0)), lambda: np.from_dlpack(lanes.dlpack(0)), effort.repeats
+            )
+            yield Row("np.from_dlpack at level 0.3 / 0.2", ratio, 1.1, detail=f"{shown(ours)}, {shown(theirs)}")
+
+
 def soak(effort: Effort) -> Iterator[Row]:
     """Many ticks: the last ones must cost what the first ones did, in time and in memory."""
     ticks = 20_000 if effort.quick else 1_000_000

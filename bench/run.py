@@ -36,6 +36,7 @@ SUBJECTS = {
     "ingest": calls.ingest,
     "write": calls.small_write,
     "tick": calls.tick,
+    "levels": calls.levels,
     "dense": columns.dense_write,
     "map": maps.whole,
     "map copies": maps.copies,

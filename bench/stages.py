@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from ovstage import Map, OrdinalRange, PathDictionary, Query, ReadGroup, Stage
+from ovstage import Map, OrdinalRange, PathDictionary, Query, ReadGroup, Stage, StageConfig
 
 CHUNK = 10**6  # paths interned at a time: their strings need not all exist at once
 
@@ -15,9 +15,9 @@ CHUNK = 10**6  # paths interned at a time: their strings need not all exist at o
 class Column:
     """One attribute of ``rows`` prims, written once and sealed; ``values`` is what it was written with."""
 
-    def __init__(self, rows: int, lanes: int = 3, dtype: type = np.float32) -> None:
+    def __init__(self, rows: int, lanes: int = 3, dtype: type = np.float32, level: str | None = None) -> None:
         self._open = ExitStack()
-        self.stage = self._open.enter_context(Stage("bench"))
+        self.stage = self._open.enter_context(Stage("bench", StageConfig(interface=level)))
         self.dictionary = self._open.enter_context(PathDictionary(self.stage))
         self.token = self.dictionary.intern_token("value")
         self.paths: list[int] = []
