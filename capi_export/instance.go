@@ -31,6 +31,7 @@ type instance struct {
 	results   map[uint64]unsafe.Pointer // token arrays of query results, from malloc
 	relatives map[uint64]unsafe.Pointer // answers about relatives, from malloc
 	maps      map[stage.MapID]map[uintptr]mappedGroup
+	asked     map[uint64]trials // by query: names of its filter that nobody knew, which go with it
 }
 
 // instances finds the Go half by the number in the context. It is copied on every change, so that looking up takes no lock.
@@ -80,6 +81,7 @@ func ovgoCreateInstance(c *C.ovstage_context_t) (status C.ovstage_api_status_t) 
 		results:   map[uint64]unsafe.Pointer{},
 		relatives: map[uint64]unsafe.Pointer{},
 		maps:      map[stage.MapID]map[uintptr]mappedGroup{},
+		asked:     map[uint64]trials{},
 	}
 	var err error
 	if i.scene, err = scene.New(i.stage, dict); err != nil {
@@ -148,6 +150,9 @@ func ovgoDestroyInstance(c *C.ovstage_context_t) {
 	i.mu.Unlock()
 	for _, g := range groups {
 		i.release(g)
+	}
+	for _, tried := range i.asked {
+		tried.end(false)
 	}
 	for _, tokens := range i.results {
 		C.free(tokens)

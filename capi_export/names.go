@@ -31,6 +31,18 @@ func (t trials) end(kept bool) {
 	}
 }
 
+// goWith leaves the names to a query, whose filter asks for them as long as it lives. Whoever writes under one of them
+// meanwhile keeps it.
+func (t *trials) goWith(i *instance, query stage.QueryID) {
+	if len(*t) == 0 {
+		return
+	}
+	i.mu.Lock()
+	i.asked[uint64(query)] = *t
+	i.mu.Unlock()
+	*t = nil
+}
+
 // attribute returns the token of an attribute that is given as a token or by name. A new name is tried.
 func (t *trials) attribute(i *instance, argument string, a *C.ovx_string_or_token_t) (pathdict.Token, error) {
 	if a.token != 0 {

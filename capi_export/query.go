@@ -92,7 +92,7 @@ func ovgoQuery(
 	out *C.ovstage_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	var tried trials
-	defer func() { tried.end(result.status == C.OVSTAGE_OK) }()
+	defer func() { tried.end(false) }()
 	defer guard(c, "ovstage_query", &result.status)
 	i := of(c)
 	predicates := unsafe.Slice(list, int(count))
@@ -105,6 +105,9 @@ func ovgoQuery(
 	}
 	id, op, err := i.stage.QueryFilter(filter, tokens(attrs, attrCount))
 	*out = C.ovstage_query_handle_t(id)
+	if err == nil {
+		tried.goWith(i, id)
+	}
 	return enqueued(op, err)
 }
 
@@ -113,7 +116,7 @@ func ovgoQueryCondition(
 	c *C.ovstage_context_t, condition *C.ovstage_go_condition_t, attrs *C.ovx_token_t, attrCount C.size_t, out *C.ovstage_query_handle_t,
 ) (result C.ovstage_enqueue_result_t) {
 	var tried trials
-	defer func() { tried.end(result.status == C.OVSTAGE_OK) }()
+	defer func() { tried.end(false) }()
 	defer guard(c, "query", &result.status)
 	i := of(c)
 	filter := stage.Condition{Match: query.All}
@@ -125,6 +128,9 @@ func ovgoQueryCondition(
 	}
 	id, op, err := i.stage.QueryFilter(filter, tokens(attrs, attrCount))
 	*out = C.ovstage_query_handle_t(id)
+	if err == nil {
+		tried.goWith(i, id)
+	}
 	return enqueued(op, err)
 }
 
@@ -173,7 +179,13 @@ func ovgoQueryWhere(
 func ovgoReleaseQuery(c *C.ovstage_context_t, query C.ovstage_query_handle_t) (result C.ovstage_enqueue_result_t) {
 	defer guard(c, "ovstage_release_query", &result.status)
 	i := of(c)
-	return enqueued(i.stage.ReleaseQuery(stage.QueryID(query)))
+	op, err := i.stage.ReleaseQuery(stage.QueryID(query))
+	if err == nil {
+		if tried, had := takeBack(i, i.asked, uint64(query)); had {
+			tried.end(false)
+		}
+	}
+	return enqueued(op, err)
 }
 
 //export ovgoFetchQueryResult

@@ -7,7 +7,7 @@ be used from any thread; of two threads that release one, the second gets ``INVA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from ovstage import guard, leak, tables
@@ -177,9 +177,11 @@ class Read(Handle):
         pd = tables.package("pandas", "Read.to_pandas")
         return tables.frame(pd, self._content(timeout, strings))
 
-    def _content(self, timeout: int, strings: bool) -> tables.Content:
+    def _content(self, timeout: int, strings: bool, paths: Sequence[str] | None = None) -> tables.Content:
+        """``paths`` are those of the query where the stage does not know them all."""
         stage = self._stage
-        found, why, prims = self._gather(timeout, lambda prim_list: stage._lists.of(stage, prim_list))
+        listed = None if paths is None else tables.Listed(paths)
+        found, why, prims = self._gather(timeout, lambda prim_list: listed or stage._lists.of(stage, prim_list))
         names = stage._token_strings(list(found))
         missing = dict(zip(stage._token_strings(list(why)), why.values(), strict=True))
         columns = dict(zip(names, found.values(), strict=True))

@@ -505,11 +505,8 @@ class Stage(native.Stage):
     ) -> pyarrow.Table:
         """``read`` as a ``pyarrow.Table``: see ``Read.to_arrow``."""
         self._begin("read_arrow")
-        trials: list[object] = []
-        chosen = select(self, prims)
-        with self._read_whole(chosen, self._tokens(attrs, trials)[1], ordinal) as read:
-            read.wait()
-            return read.to_arrow(strings=strings)
+        package = tables.package("pyarrow", "Stage.read_arrow")
+        return tables.arrow(package, self._content(prims, attrs, ordinal, strings))
 
     def read_pandas(
         self,
@@ -521,11 +518,22 @@ class Stage(native.Stage):
     ) -> pandas.DataFrame:
         """``read`` as a ``pandas.DataFrame``: see ``Read.to_pandas``."""
         self._begin("read_pandas")
+        package = tables.package("pandas", "Stage.read_pandas")
+        return tables.frame(package, self._content(prims, attrs, ordinal, strings))
+
+    def _content(
+        self, prims: Prims, attrs: Sequence[int | str], ordinal: int | OrdinalRange | None, strings: bool
+    ) -> tables.Content:
+        """What a table of ``read`` shows. Paths that nobody made are only asked for."""
         trials: list[object] = []
-        chosen = select(self, prims)
-        with self._read_whole(chosen, self._tokens(attrs, trials)[1], ordinal) as read:
+        asked, tokens = self._tokens(attrs, trials)
+        chosen = select(self, prims, asked=True)
+        with self._read_whole(chosen, tokens, ordinal) as read:
             read.wait()
-            return read.to_pandas(strings=strings)
+            content = read._content(TIMEOUT_INFINITE, strings, chosen.paths if type(chosen) is Asked else None)
+        if type(chosen) is Asked and chosen.outdated(self):
+            return self._content(chosen.paths, asked, ordinal, strings)
+        return content
 
     def tables(self, ordinal: int | None = None) -> dict[Attribute, pyarrow.Table]:
         """The whole stage, sealed: a ``pyarrow.Table`` for each attribute and type, with a row per prim that has it.

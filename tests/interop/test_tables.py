@@ -543,11 +543,11 @@ def test_a_table_needs_a_prim_for_each_row(other):
 @pytest.mark.parametrize(
     ("array", "text"),
     [
-        (lambda: pa.array([1.0, None]), "tensors has 1 nulls"),
-        (lambda: pa.array([True, None]), "tensors has 1 nulls"),
-        (lambda: pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)), "tensors has 1 nulls"),
-        (lambda: pa.array(["a", "b"]), "tensors is an Arrow array of string, which is no tensor"),
-        (lambda: pa.array([[1.0], [2.0]]), "tensors is an Arrow array of list"),
+        (lambda: pa.array([1.0, None]), "values has 1 nulls"),
+        (lambda: pa.array([True, None]), "values has 1 nulls"),
+        (lambda: pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)), "values has 1 nulls"),
+        (lambda: pa.array(["a", "b"]), "values is an Arrow array of string, which is no tensor"),
+        (lambda: pa.array([[1.0], [2.0]]), "values is an Arrow array of list"),
     ],
 )
 def test_arrow_arrays_that_are_no_tensors(other, array, text):
@@ -599,7 +599,7 @@ def test_columns_of_tables_are_masks(scene, make):
 @pytest.mark.parametrize("kind", ["Int64", "Float32", "boolean", "int64[pyarrow]"])
 def test_columns_with_holes_are_no_values(other, kind):
     column = pd.Series([1, None, 0], dtype=kind)
-    with pytest.raises(ValueError, match=r"tensors has missing values \(NA\)"):
+    with pytest.raises(ValueError, match=r"values has missing values \(NA\)"):
         other.write(PATHS[:3], "v", 1, column)
     assert other.attributes() == []
     other.write(PATHS[:3], "v", 1, column.fillna(column.iloc[0])).wait()

@@ -281,6 +281,41 @@ def test_names_that_are_only_asked_for(table):
     soak(step, interned, warm=400)
 
 
+def test_names_that_only_filters_ask_for(table):
+    """The names of a filter, and of the attributes that its result may report, go with the query."""
+    table.write("x", np.ones(2), 1)
+    table.seal(1)
+
+    def step(k: int) -> None:
+        name = f"unknown {k} " + "x" * 2000
+        with table.stage.query(Filter([Predicate(name, FilterOp.HAS)]), [name + "y", "x"]) as query:
+            query.wait()
+            assert table.stage.fetch_query_result(query).total_prim_count == 0
+            query.refresh().wait()
+        table.stage.query(Filter([Predicate(name, FilterOp.IN, ["1"])])).release()
+        assert len(table.stage.prims(Filter([Predicate(name, FilterOp.HAS)]))) == 0
+
+    soak(step, interned, warm=100)
+
+
+def test_a_filter_finds_what_is_written_later_under_its_names(table):
+    """Its name was unknown when it was asked, and may be asked for and forgotten by others meanwhile."""
+    stage = table.stage
+    query = stage.query(Filter([Predicate("later", FilterOp.HAS)]))
+    stage.query(Filter([Predicate("later", FilterOp.HAS)])).release().wait()
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            stage.get("/World/Prim0", "later")
+    query.refresh().wait()
+    assert stage.fetch_query_result(query).total_prim_count == 0
+    table.write("later", np.ones(2), 1)
+    query.refresh().wait()
+    assert stage.fetch_query_result(query).total_prim_count == 2
+    query.release().wait()
+    table.seal(1)
+    assert stage.get("/World/Prim0", "later") == 1
+
+
 READS = {
     "read": lambda t, name: t.stage.read(t.query, ["x", name]),
     "read of it alone": lambda t, name: t.stage.read(t.query, [name], 1),
@@ -312,6 +347,8 @@ PATHS = {
     "read": lambda t, path: t.stage.read([path], ["x"], 1),
     "read beside one that is there": lambda t, path: t.stage.read(["/World/Prim0", path, path], ["x"]),
     "get": lambda t, path: t.stage.get(path, "x"),
+    "read_arrow": lambda t, path: t.stage.read_arrow(["/World/Prim0", path], ["x"]),
+    "read_pandas": lambda t, path: t.stage.read_pandas([path, "/World/Prim1"], ["x"]),
     "delete": lambda t, path: t.stage.delete([path], ["x"], 2).wait(),
     "delete of prims": lambda t, path: t.stage.delete((path,), [], 2).wait(),
 }
