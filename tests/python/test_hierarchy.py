@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import stored
 
 import ovstage
 from ovstage import (
@@ -16,6 +17,8 @@ from ovstage import (
     OvstageError,
     Predicate,
 )
+
+BOTH_LEVELS = True
 
 LOCAL, RESET, WORLD = "omni:xform", "omni:resetXformStack", "omni:fabric:worldMatrix"
 
@@ -61,8 +64,8 @@ def test_the_column_is_made_as_clients_expect_it(stage, arm):
     arm.seal(1)
     stage.compute_hierarchy(1, 1)
     with arm.group(WORLD, 1) as group:
-        tensor = group.tensor(0)
-        assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (2, 64, 16)
+        _, dtype = stored(group.tensor(0))
+        assert (dtype.code, dtype.bits, dtype.lanes) == (2, 64, 16)
         assert group.raw.semantic == AttributeSemantic.MATRIX
         assert not group.is_array and not group.has_data_index_map and group.prim_count == 3
 
