@@ -603,7 +603,7 @@ def test_columns_with_holes_are_no_values(other, kind):
         other.write(PATHS[:3], "v", 1, column)
     assert other.attributes() == []
     other.write(PATHS[:3], "v", 1, column.fillna(column.iloc[0])).wait()
-    with pytest.raises(ValueError, match=r"tensors\[1\] has missing values"):
+    with pytest.raises(ValueError, match=r"values\[1\] has missing values"):
         other.write(PATHS[:2], "w", 1, [column.dropna(), column], is_array=True)
 
 
