@@ -1255,8 +1255,23 @@ static void run(const check_group* groups, size_t count) {
 
 /* client [ROUNDS]: how often adversary.c tries a call, not at all for 0. Under a memory checker there is no time for
  * it. */
+/* Without a level there are no stages, and nothing else to check. */
+static int check_unknown_level(void) {
+  ovstage_instance_desc_t desc;
+  desc.name = "unknown level";
+  for (int i = 0; i < 2; i++) {
+    ovstage_instance_t* stage = NULL;
+    CHECK_FAILS(ovstage_create_instance(&desc, &stage), OVSTAGE_ERROR_INVALID_ARGUMENT,
+                "which is no interface level: set it to 0.2 or 0.3, or unset it for 0.2");
+    CHECK(stage == NULL);
+  }
+  printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}
+
 int main(int argc, char** argv) {
   if (argc > 1) adversary_rounds = atoi(argv[1]);
+  if (level() == OVSTAGE_GO_INTERFACE_DEFAULT) return check_unknown_level();
   static const check_group groups[] = {
       {"process", check_process},
       {"instances", check_instances},
