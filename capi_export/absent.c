@@ -32,7 +32,7 @@ static ovstage_enqueue_result_t reject(ovstage_instance_t* instance, const char*
   return ov_accept(instance->context, symbol, result);
 }
 
-/* ---- Population -------------------------------------------------------------------------------------------------- */
+/* ---- Population and export: what answers more than that it is not there ------------------------------------------- */
 
 /* Population has a last error of its own, which repeats the common one. */
 static ovstage_api_status_t remember(ovstage_api_status_t status) {
@@ -45,12 +45,6 @@ static ovstage_api_status_t remember(ovstage_api_status_t status) {
   return status;
 }
 
-typedef ovstage_population_enqueue_result_t PE;
-
-static PE reject_population(ovstage_instance_t* stage, const char* symbol, const char* why) {
-  return (PE){remember(reject(stage, symbol, why).status), 0};
-}
-
 ovstage_api_status_t ovstage_population_register_usd_schemas(const ovx_string_t* paths, size_t path_count) {
   const char* symbol = "ovstage_population_register_usd_schemas";
   ovstage_api_status_t status = ov_begin(symbol);
@@ -61,68 +55,6 @@ ovstage_api_status_t ovstage_population_register_usd_schemas(const ovx_string_t*
       return remember(
           ov_fail(OVSTAGE_ERROR_INVALID_ARGUMENT, "paths[%zu] is empty, expected a plugInfo.json or its folder", i));
   return remember(ov_fail(OVSTAGE_ERROR_NOT_SUPPORTED, "%s %s", symbol, NO_USD));
-}
-
-PE ovstage_population_open_usd_from_file(ovstage_instance_t* stage, ovx_string_t path, ovstage_ordinal_t ordinal,
-                                         double time, uint32_t domains) {
-  (void)path, (void)ordinal, (void)time, (void)domains;
-  return reject_population(stage, "ovstage_population_open_usd_from_file", NO_USD);
-}
-
-PE ovstage_population_open_usd_from_string(ovstage_instance_t* stage, ovx_string_t usda, ovstage_ordinal_t ordinal,
-                                           double time, uint32_t domains) {
-  (void)usda, (void)ordinal, (void)time, (void)domains;
-  return reject_population(stage, "ovstage_population_open_usd_from_string", NO_USD);
-}
-
-PE ovstage_population_open_usd_from_file_with_desc(ovstage_instance_t* stage, ovx_string_t path,
-                                                   ovstage_ordinal_t ordinal, double time,
-                                                   const ovstage_population_desc_t* descs, size_t desc_count) {
-  (void)path, (void)ordinal, (void)time, (void)descs, (void)desc_count;
-  return reject_population(stage, "ovstage_population_open_usd_from_file_with_desc", NO_USD);
-}
-
-PE ovstage_population_open_usd_from_string_with_desc(ovstage_instance_t* stage, ovx_string_t usda,
-                                                     ovstage_ordinal_t ordinal, double time,
-                                                     const ovstage_population_desc_t* descs, size_t desc_count) {
-  (void)usda, (void)ordinal, (void)time, (void)descs, (void)desc_count;
-  return reject_population(stage, "ovstage_population_open_usd_from_string_with_desc", NO_USD);
-}
-
-PE ovstage_population_add_usd_reference_from_file(ovstage_instance_t* stage, ovx_string_t ref_file_path,
-                                                  ovx_string_t target_path,
-                                                  ovstage_population_usd_reference_handle_t* out_handle) {
-  (void)ref_file_path, (void)target_path;
-  if (out_handle != NULL) *out_handle = OVSTAGE_POPULATION_INVALID_USD_REFERENCE_HANDLE;
-  return reject_population(stage, "ovstage_population_add_usd_reference_from_file", NO_USD);
-}
-
-PE ovstage_population_add_usd_reference_from_string(ovstage_instance_t* stage, ovx_string_t ref_str,
-                                                    ovx_string_t target_path,
-                                                    ovstage_population_usd_reference_handle_t* out_handle) {
-  (void)ref_str, (void)target_path;
-  if (out_handle != NULL) *out_handle = OVSTAGE_POPULATION_INVALID_USD_REFERENCE_HANDLE;
-  return reject_population(stage, "ovstage_population_add_usd_reference_from_string", NO_USD);
-}
-
-PE ovstage_population_remove_usd_reference(ovstage_instance_t* stage,
-                                           ovstage_population_usd_reference_handle_t handle) {
-  (void)handle;
-  return reject_population(stage, "ovstage_population_remove_usd_reference", NO_USD);
-}
-
-PE ovstage_population_reset_usd(ovstage_instance_t* stage) {
-  return reject_population(stage, "ovstage_population_reset_usd", NO_USD);
-}
-
-PE ovstage_population_apply_usd_time(ovstage_instance_t* stage, ovstage_ordinal_t ordinal, double time) {
-  (void)ordinal, (void)time;
-  return reject_population(stage, "ovstage_population_apply_usd_time", NO_USD);
-}
-
-PE ovstage_population_apply_usd_changes(ovstage_instance_t* stage, ovstage_ordinal_t ordinal) {
-  (void)ordinal;
-  return reject_population(stage, "ovstage_population_apply_usd_changes", NO_USD);
 }
 
 /* No operation was ever accepted, so that whatever the id, it was never issued. */
@@ -181,83 +113,6 @@ ovstage_api_status_t ovstage_population_export_desc_init_snapshot(ovstage_popula
   return status;
 }
 
-static ovstage_api_status_t refuse_export(ovstage_instance_t* stage, const char* symbol) {
-  return remember(refuse(stage, symbol, NO_EXPORT));
-}
-
-static PE reject_export(ovstage_instance_t* stage, const char* symbol) {
-  return reject_population(stage, symbol, NO_EXPORT);
-}
-
-ovstage_api_status_t ovstage_population_export_destination_create(
-    ovstage_instance_t* stage, ovx_string_t usd_identifier, ovstage_population_export_destination_mode_t mode,
-    ovstage_population_export_destination_handle_t* out_destination) {
-  (void)usd_identifier, (void)mode;
-  if (out_destination != NULL) *out_destination = OVSTAGE_POPULATION_EXPORT_INVALID_DESTINATION_HANDLE;
-  return refuse_export(stage, "ovstage_population_export_destination_create");
-}
-
-PE ovstage_population_export_destination_enqueue_create(
-    ovstage_instance_t* stage, ovx_string_t usd_identifier, ovstage_population_export_destination_mode_t mode,
-    ovstage_population_export_destination_handle_t* out_destination) {
-  (void)usd_identifier, (void)mode;
-  if (out_destination != NULL) *out_destination = OVSTAGE_POPULATION_EXPORT_INVALID_DESTINATION_HANDLE;
-  return reject_export(stage, "ovstage_population_export_destination_enqueue_create");
-}
-
-ovstage_api_status_t ovstage_population_export_to_destination(
-    ovstage_instance_t* stage, ovstage_population_export_destination_handle_t destination,
-    const ovstage_population_export_desc_t* desc, ovstage_population_export_report_t* report) {
-  (void)destination, (void)desc;
-  if (report != NULL) memset(report, 0, sizeof *report);
-  return refuse_export(stage, "ovstage_population_export_to_destination");
-}
-
-PE ovstage_population_export_enqueue_to_destination(ovstage_instance_t* stage,
-                                                    ovstage_population_export_destination_handle_t destination,
-                                                    const ovstage_population_export_desc_t* desc) {
-  (void)destination, (void)desc;
-  return reject_export(stage, "ovstage_population_export_enqueue_to_destination");
-}
-
-ovstage_api_status_t ovstage_population_export_destination_save(
-    ovstage_instance_t* stage, ovstage_population_export_destination_handle_t destination) {
-  (void)destination;
-  return refuse_export(stage, "ovstage_population_export_destination_save");
-}
-
-PE ovstage_population_export_destination_enqueue_save(ovstage_instance_t* stage,
-                                                      ovstage_population_export_destination_handle_t destination) {
-  (void)destination;
-  return reject_export(stage, "ovstage_population_export_destination_enqueue_save");
-}
-
-ovstage_api_status_t ovstage_population_export_destination_destroy(
-    ovstage_instance_t* stage, ovstage_population_export_destination_handle_t destination) {
-  (void)destination;
-  return refuse_export(stage, "ovstage_population_export_destination_destroy");
-}
-
-PE ovstage_population_export_destination_enqueue_destroy(ovstage_instance_t* stage,
-                                                         ovstage_population_export_destination_handle_t destination) {
-  (void)destination;
-  return reject_export(stage, "ovstage_population_export_destination_enqueue_destroy");
-}
-
-ovstage_api_status_t ovstage_population_export_to_usd_file(ovstage_instance_t* stage, ovx_string_t usd_identifier,
-                                                           const ovstage_population_export_desc_t* desc,
-                                                           ovstage_population_export_report_t* report) {
-  (void)usd_identifier, (void)desc;
-  if (report != NULL) memset(report, 0, sizeof *report);
-  return refuse_export(stage, "ovstage_population_export_to_usd_file");
-}
-
-PE ovstage_population_export_enqueue_to_usd_file(ovstage_instance_t* stage, ovx_string_t usd_identifier,
-                                                 const ovstage_population_export_desc_t* desc) {
-  (void)usd_identifier, (void)desc;
-  return reject_export(stage, "ovstage_population_export_enqueue_to_usd_file");
-}
-
 ovstage_api_status_t ovstage_population_export_wait_op(ovstage_instance_t* stage, ovstage_population_op_id_t op_id,
                                                        ovstage_timeout_ns_t timeout_ns,
                                                        ovstage_population_export_report_t* report) {
@@ -265,6 +120,76 @@ ovstage_api_status_t ovstage_population_export_wait_op(ovstage_instance_t* stage
   if (report != NULL) memset(report, 0, sizeof *report);
   return refuse_wait(stage, "ovstage_population_export_wait_op", op_id);
 }
+
+/* ---- Population and export: one list ------------------------------------------------------------------------------ */
+
+/* What an out parameter says of a call that was refused. */
+#define NOTHING (void)0
+#define NO_HANDLE(out, none) \
+  if (out != NULL) *out = none
+#define NO_REPORT(out) \
+  if (out != NULL) memset(out, 0, sizeof *out)
+
+/* A function that only says why it is not there: its name, why, its out parameter, its parameters behind the stage. */
+#define REFUSED(name, why, out, ...)                                                \
+  ovstage_api_status_t name(ovstage_instance_t* stage __VA_OPT__(, ) __VA_ARGS__) { \
+    out;                                                                            \
+    return remember(refuse(stage, #name, why));                                     \
+  }
+#define REJECTED(name, why, out, ...)                                                              \
+  ovstage_population_enqueue_result_t name(ovstage_instance_t* stage __VA_OPT__(, ) __VA_ARGS__) { \
+    out;                                                                                           \
+    return (ovstage_population_enqueue_result_t){remember(reject(stage, #name, why).status), 0};   \
+  }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* nothing is looked at but the stage */
+
+REJECTED(ovstage_population_open_usd_from_file, NO_USD, NOTHING, ovx_string_t path, ovstage_ordinal_t ordinal,
+         double time, uint32_t domains)
+REJECTED(ovstage_population_open_usd_from_string, NO_USD, NOTHING, ovx_string_t usda, ovstage_ordinal_t ordinal,
+         double time, uint32_t domains)
+REJECTED(ovstage_population_open_usd_from_file_with_desc, NO_USD, NOTHING, ovx_string_t path, ovstage_ordinal_t ordinal,
+         double time, const ovstage_population_desc_t* descs, size_t desc_count)
+REJECTED(ovstage_population_open_usd_from_string_with_desc, NO_USD, NOTHING, ovx_string_t usda,
+         ovstage_ordinal_t ordinal, double time, const ovstage_population_desc_t* descs, size_t desc_count)
+REJECTED(ovstage_population_add_usd_reference_from_file, NO_USD,
+         NO_HANDLE(out_handle, OVSTAGE_POPULATION_INVALID_USD_REFERENCE_HANDLE), ovx_string_t ref_file_path,
+         ovx_string_t target_path, ovstage_population_usd_reference_handle_t* out_handle)
+REJECTED(ovstage_population_add_usd_reference_from_string, NO_USD,
+         NO_HANDLE(out_handle, OVSTAGE_POPULATION_INVALID_USD_REFERENCE_HANDLE), ovx_string_t ref_str,
+         ovx_string_t target_path, ovstage_population_usd_reference_handle_t* out_handle)
+REJECTED(ovstage_population_remove_usd_reference, NO_USD, NOTHING, ovstage_population_usd_reference_handle_t handle)
+REJECTED(ovstage_population_reset_usd, NO_USD, NOTHING)
+REJECTED(ovstage_population_apply_usd_time, NO_USD, NOTHING, ovstage_ordinal_t ordinal, double time)
+REJECTED(ovstage_population_apply_usd_changes, NO_USD, NOTHING, ovstage_ordinal_t ordinal)
+REFUSED(ovstage_population_export_destination_create, NO_EXPORT,
+        NO_HANDLE(out_destination, OVSTAGE_POPULATION_EXPORT_INVALID_DESTINATION_HANDLE), ovx_string_t usd_identifier,
+        ovstage_population_export_destination_mode_t mode,
+        ovstage_population_export_destination_handle_t* out_destination)
+REJECTED(ovstage_population_export_destination_enqueue_create, NO_EXPORT,
+         NO_HANDLE(out_destination, OVSTAGE_POPULATION_EXPORT_INVALID_DESTINATION_HANDLE), ovx_string_t usd_identifier,
+         ovstage_population_export_destination_mode_t mode,
+         ovstage_population_export_destination_handle_t* out_destination)
+REFUSED(ovstage_population_export_to_destination, NO_EXPORT, NO_REPORT(report),
+        ovstage_population_export_destination_handle_t destination, const ovstage_population_export_desc_t* desc,
+        ovstage_population_export_report_t* report)
+REJECTED(ovstage_population_export_enqueue_to_destination, NO_EXPORT, NOTHING,
+         ovstage_population_export_destination_handle_t destination, const ovstage_population_export_desc_t* desc)
+REFUSED(ovstage_population_export_destination_save, NO_EXPORT, NOTHING,
+        ovstage_population_export_destination_handle_t destination)
+REJECTED(ovstage_population_export_destination_enqueue_save, NO_EXPORT, NOTHING,
+         ovstage_population_export_destination_handle_t destination)
+REFUSED(ovstage_population_export_destination_destroy, NO_EXPORT, NOTHING,
+        ovstage_population_export_destination_handle_t destination)
+REJECTED(ovstage_population_export_destination_enqueue_destroy, NO_EXPORT, NOTHING,
+         ovstage_population_export_destination_handle_t destination)
+REFUSED(ovstage_population_export_to_usd_file, NO_EXPORT, NO_REPORT(report), ovx_string_t usd_identifier,
+        const ovstage_population_export_desc_t* desc, ovstage_population_export_report_t* report)
+REJECTED(ovstage_population_export_enqueue_to_usd_file, NO_EXPORT, NOTHING, ovx_string_t usd_identifier,
+         const ovstage_population_export_desc_t* desc)
+
+#pragma GCC diagnostic pop
 
 /* ---- Alignment --------------------------------------------------------------------------------------------------- */
 
