@@ -61,7 +61,9 @@ address_build() {
 
 address_c() {
   local package=$root/build/asan/python/ovstage work=$root/build/asan
-  local sources=("$here"/c/{client,values,map,filter,hierarchy,refusals,adversary,unasked,scene}.c)
+  local names sources
+  mapfile -t names <"$here/c/client.txt"
+  sources=("${names[@]/#/$here/c/}")
   "${cc[@]}" -std=c11 -g -O1 "${address_flags[@]}" "-I$root/capi_export/include" "${sources[@]}" \
     "-L$package" "-Wl,-rpath,$package" -lovstage -pthread -o "$work/client" || fail "the client does not build"
   ASAN_OPTIONS=$address_options UBSAN_OPTIONS=print_stacktrace=1 within 600 "$work/client" >"$work/client.txt" ||
@@ -80,7 +82,7 @@ address_python() {
 # ---- Threads ---------------------------------------------------------------------------------------------------------
 
 threads() {
-  local work=$root/build/tsan sources=("$root"/capi_export/{call,gate,log,ops,process,unasked}.c "$root"/gocore/memory/*.c)
+  local work=$root/build/tsan sources=("$root"/capi_export/{call,floor,gate,interface,log,ops,process,unasked}.c "$root"/gocore/memory/*.c)
   mkdir -p "$work"
   cp "$root/build/native/libovstage.h" "$work/_cgo_export.h"
   runtime libtsan.so >/dev/null

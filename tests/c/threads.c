@@ -1,6 +1,6 @@
 /*
- * threads.c - the C of the library that has threads, without Go: the log, the blocks, unasked failures, the life of
- * instances.
+ * threads.c - the C of the library that has threads, without Go: the log, the blocks, unasked failures, waits for the
+ * floor, the life of instances.
  *
  * A program of its own, for the thread sanitizer: it takes in those files as they are, and answers for Go with stubs.
  * Each part runs several threads that do what clients do at the same time; the sanitizer finds the races, the checks
@@ -50,6 +50,15 @@ ovstage_api_status_t ovgoCreateInstance(ovstage_context_t* context) {
 void ovgoDestroyInstance(ovstage_context_t* context) { (void)context; }
 
 void ovgoCloseDictionary(void) { open_stages = 0; }
+
+static _Atomic uint64_t floor_now;
+
+ovstage_api_status_t ovgoFloorReached(ovstage_context_t* context, ovx_string_or_token_t* attributes, size_t count,
+                                      ovstage_ordinal_t ordinal, bool late, bool* reached) {
+  (void)context, (void)attributes, (void)count;
+  *reached = atomic_load(&floor_now) >= ordinal;
+  return !*reached && late ? ov_fail(OVSTAGE_ERROR_TIMEOUT, "late") : OVSTAGE_OK;
+}
 
 ovstage_api_status_t ovgoOpFailure(ovstage_context_t* context, uint64_t op) {
   (void)context, (void)op;
@@ -217,6 +226,53 @@ static void check_ends(void) {
   }
 }
 
+/* ---- Waiting for the floor --------------------------------------------------------------------------------------- */
+
+/* Each waits for every ordinal that one of them seals, and none waits for ever: no wake is lost. */
+static void* wait_for_floors(void* number) {
+  for (uint64_t ordinal = 1; ordinal <= ROUNDS; ordinal++) {
+    if ((uint64_t)(intptr_t)number == ordinal % THREADS) {
+      while (atomic_load(&floor_now) < ordinal - 1) sched_yield();
+      atomic_store(&floor_now, ordinal);
+      ov_floor_wake(shared->context);
+    }
+    CHECK(ov_enter(shared->context, "ovstage_test") == OVSTAGE_OK);
+    CHECK(ov_floor_wait(shared->context, NULL, 0, ordinal, OVSTAGE_TIMEOUT_INFINITE) == OVSTAGE_OK);
+    uint64_t moves = 0;
+    CHECK(ov_floor_moves(shared->context, 0, OVSTAGE_TIMEOUT_INFINITE, &moves) == OVSTAGE_OK && moves > 0);
+    ov_leave(shared->context, "ovstage_test", OVSTAGE_OK);
+  }
+  return NULL;
+}
+
+static void* wait_for_the_end(void* unused) {
+  (void)unused;
+  ovstage_instance_t* stage = atomic_load(&ending);
+  ov_context_retain(stage->context);
+  CHECK(ov_enter(stage->context, "ovstage_test") == OVSTAGE_OK);
+  atomic_fetch_add(&inside, 1);
+  CHECK(ov_floor_wait(stage->context, NULL, 0, UINT64_MAX, OVSTAGE_TIMEOUT_INFINITE) == OVSTAGE_ERROR_INVALID_HANDLE);
+  ov_leave(stage->context, "ovstage_test", OVSTAGE_OK);
+  ov_context_release(stage->context);
+  return NULL;
+}
+
+static void check_floors(void) {
+  run(wait_for_floors);
+  for (int n = 0; n < 50; n++) {
+    ovstage_instance_desc_t desc = {"ends while it is waited for"};
+    ovstage_instance_t* stage = NULL;
+    pthread_t threads[THREADS];
+    CHECK(ovstage_create_instance(&desc, &stage) == OVSTAGE_OK);
+    atomic_store(&ending, stage);
+    atomic_store(&inside, 0);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, wait_for_the_end, NULL) == 0);
+    while (atomic_load(&inside) < THREADS) sched_yield();
+    CHECK(ovstage_destroy_instance(stage) == OVSTAGE_OK);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  }
+}
+
 static void check_instances(void) {
   ovstage_instance_desc_t desc = {"of all threads"};
   CHECK(ovstage_create_instance(&desc, &shared) == OVSTAGE_OK);
@@ -224,6 +280,7 @@ static void check_instances(void) {
   run(use_instances);
   CHECK(open_stages == 1 + THREADS * ROUNDS / 10);
   check_ends();
+  check_floors();
   CHECK(ovstage_destroy_instance(shared) == OVSTAGE_OK);
   CHECK(open_stages == 0);
   CHECK(!ov_process_alive());
@@ -233,6 +290,6 @@ int main(void) {
   check_log();
   check_blocks();
   check_instances();
-  printf("%d threads on the log, blocks and instances; %d checks failed\n", THREADS, atomic_load(&failed));
+  printf("%d threads on the log, blocks, instances and floors; %d checks failed\n", THREADS, atomic_load(&failed));
   return atomic_load(&failed) > 0;
 }

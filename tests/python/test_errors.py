@@ -27,7 +27,7 @@ def test_enum_values():
     assert [int(member) for member in LogSeverity] == [-2, -1, 0, 1, 3]
     assert [int(member) for member in ovstage.FilterOp] == list(range(8))
     assert [int(member) for member in ovstage.AttributeSemantic] == list(range(16))
-    assert {mode.name: int(mode) for mode in ovstage.PrimMode} == {"UPSERT": 0, "INSERT": 1, "UPDATE": 2}
+    assert {mode.name: int(mode) for mode in ovstage.PrimMode} == {"UPSERT": 0, "INSERT": 1, "UPDATE": 2, "REQUIRE": 3}
     assert int(ovstage.Scope.EXCLUDE) == 2
     assert ovstage.PopulationDomain.ALL == ovstage.PopulationDomain.RENDERING | ovstage.PopulationDomain.PHYSICS
     model = ovstage.HierarchyComputationModel

@@ -302,7 +302,7 @@ def test_truth_values_are_no_numbers(six, case, values):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda v: np.array(v), Exporter, Array, lambda v: array.array("l", v), lambda v: warp_array(v, "int32")]
+    "make", [lambda v: np.array(v), Exporter, Array, lambda v: array.array("l", v), lambda v: warp_array(v, "int64")]
 )
 def test_every_array_of_numbers_is_a_list_of_numbers(six, make):
     write(six, index_map=make([5, 4, 3, 2, 1, 0])).wait()

@@ -44,6 +44,8 @@ QUICK = [
     "python -m ovstage diff FILE FILE",
 ]
 
+NEWER = "OVSTAGE_INTERFACE=0.3 python simulate.py"
+
 NOT_TO_DO = ["pip install ovstage"]  # named to warn of it
 
 PRINTED = "/A 0 0 -9.81\n/B 0 0 0\n"
@@ -58,7 +60,7 @@ def blocks() -> list[list[str]]:
 def test_every_line_is_run() -> None:
     spans = {" ".join(span.split()) for text in TEXTS for span in SPAN.findall(text.read_text())}
     lines = {line for block in blocks() for line in block} - set(c_lines()) | spans
-    assert lines == {*CI, *SLOW, *QUICK, *NOT_TO_DO}
+    assert lines == {*CI, *SLOW, *QUICK, NEWER, *NOT_TO_DO}
     for text in TEXTS:
         fences = re.findall(r"^```(.*)$", text.read_text(), re.MULTILINE)[::2]
         assert set(fences) <= {"go", "python", "text", "sh"}, text.name
@@ -110,6 +112,13 @@ def run(line: str, cwd: Path, scripts: Path, timeout: int = 300) -> str:
 def test_quick_line(line: str, tmp_path: Path) -> None:
     (tmp_path / "scene.usda").write_text('#usda 1.0\ndef Xform "World"\n{\n}\n')
     assert run(line.replace("FILE", "scene.usda"), tmp_path, Path(sys.executable).parent)
+
+
+def test_a_client_of_the_newer_level(tmp_path: Path) -> None:
+    (tmp_path / "simulate.py").write_text(
+        "import ovstage\nprint(ovstage.library_version(), ovstage.Stage().interface)\n"
+    )
+    assert run(NEWER, tmp_path, Path(sys.executable).parent) == "(0, 3, 0) 0.3\n"
 
 
 @pytest.mark.slow
