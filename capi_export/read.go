@@ -108,7 +108,9 @@ func ovgoFetchReadNext(
 		i.stage.ReturnRead(stage.ReadID(read), g)
 		return fail(err)
 	}
-	C.ov_block_protect(block(g.Data)) // where it is guarded: the stage has it to itself no longer
+	if g.Data.Guarded() { // asked here: the way into C costs more than all the rest of a small fetch
+		C.ov_block_protect(block(g.Data)) // the stage has it to itself no longer
+	}
 	*out = C.ovstage_read_group_t{
 		read_group_id: C.ovstage_read_group_id_t(lend(i, i.groups, held)),
 		attribute:     C.ovx_token_t(g.Attribute),
