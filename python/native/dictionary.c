@@ -71,8 +71,14 @@ static void end_trial(PyObject* capsule) {
   free(self);
 }
 
+/* The list is made for the first name that is tried: nearly always there is none. */
+static bool keep_trial(PyObject** trials, PyObject* capsule) {
+  if (!*trials) *trials = PyList_New(0);
+  return *trials && PyList_Append(*trials, capsule) == 0;
+}
+
 /* 1: found or tried, 0: the name is none, -1: an exception. The capsule is made before there is a trial. */
-static int try_name(Stage* self, ovx_string_t text, PyObject* trials, uint64_t* out) {
+static int try_name(Stage* self, ovx_string_t text, PyObject** trials, uint64_t* out) {
   trial* made = calloc(1, sizeof *made);
   PyObject* capsule = made ? PyCapsule_New(made, trial_name, NULL) : PyErr_NoMemory();
   if (!capsule) {
@@ -85,12 +91,12 @@ static int try_name(Stage* self, ovx_string_t text, PyObject* trials, uint64_t* 
   ovstage_api_status_t status;
   WITHOUT_GIL(status = native.go->try_name(self->instance, text, out, &tried));
   if (tried) made->token = *out;
-  bool good = !tried || PyList_Append(trials, capsule) == 0;
+  bool good = !tried || keep_trial(trials, capsule);
   Py_DECREF(capsule);
   return good ? status == OVSTAGE_OK : -1;
 }
 
-static bool token_of_name(Stage* self, PyObject* name, const char* where, const char* method, PyObject* trials,
+static bool token_of_name(Stage* self, PyObject* name, const char* where, const char* method, PyObject** trials,
                           uint64_t* out) {
   ovx_string_t text;
   path_dictionary_instance_t* dictionary;
@@ -105,9 +111,10 @@ static bool token_of_name(Stage* self, PyObject* name, const char* where, const 
 static PyObject* stage_try_name(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   enum { NAME, WHERE, TRIALS, ARGUMENTS };
   uint64_t token;
+  PyObject* trials = nargs == 3 ? args[TRIALS] : NULL;
   const char* where = nargs == 3 ? PyUnicode_AsUTF8AndSize(args[WHERE], NULL) : NULL;
   if (!check_argument_count("_try_name", nargs, ARGUMENTS) || !where ||
-      !token_of_name((Stage*)self, args[NAME], where, "intern_token", args[TRIALS], &token)) {
+      !token_of_name((Stage*)self, args[NAME], where, "intern_token", &trials, &token)) {
     return NULL;
   }
   return PyLong_FromUnsignedLongLong(token);
@@ -116,7 +123,7 @@ static PyObject* stage_try_name(PyObject* self, PyObject* const* args, Py_ssize_
 typedef struct {
   Stage* stage;
   const char* method;
-  PyObject* trials;
+  PyObject** trials;
 } reading;
 
 static bool token_of_item(void* context, PyObject* name, const char* where, uint64_t* out) {
@@ -124,7 +131,7 @@ static bool token_of_item(void* context, PyObject* name, const char* where, uint
   return token_of_name(self->stage, name, where, self->method, self->trials, out);
 }
 
-bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method, PyObject* trials) {
+bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method, PyObject** trials) {
   reading context = {stage, method, trials};
   const name_reader names = {token_of_item, &context};
   return named_words_open(out, values, name, &names);

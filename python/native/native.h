@@ -637,9 +637,10 @@ bool guard_path_list(PyObject* value, uint64_t* out);
 /* The path dictionary of a stage that is alive. NULL: an exception, as from stage_begin. */
 path_dictionary_instance_t* open_dictionary(Stage* self, const char* method);
 
-/* A list of tokens, or of names, of which the stage makes tokens. `method` is what was called. With a list `trials`, a
- * name that is new is on trial: it goes with the list, which is appended what keeps it. NULL: it stays. */
-bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method, PyObject* trials);
+/* A list of tokens, or of names, of which the stage makes tokens. `method` is what was called. With `trials`, a
+ * name that is new is on trial: it goes with the list there, which is appended what keeps it, and made if it is NULL.
+ * Without: it stays. */
+bool tokens_open(words* out, Stage* stage, PyObject* values, const char* name, const char* method, PyObject** trials);
 
 extern PyMethodDef stage_dictionary_methods[];
 

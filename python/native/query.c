@@ -102,14 +102,14 @@ static PyObject* stage_query(PyObject* object, PyObject* const* args, Py_ssize_t
   level* levels = NULL;
   ovstage_go_condition_t filter = {.match = OVSTAGE_GO_MATCH_ALL};
   words tokens = {0};
-  PyObject *made = NULL, *answer = NULL, *trials = PyList_New(0);
-  if (trials && check_argument_count("_query", nargs, ARGUMENTS) &&
+  PyObject *made = NULL, *answer = NULL, *trials = NULL;
+  if (check_argument_count("_query", nargs, ARGUMENTS) &&
       (args[FILTER] == Py_None || filter_open(&levels, &filter, args[FILTER])) &&
-      (args[ATTRIBUTES] == Py_None || tokens_open(&tokens, self, args[ATTRIBUTES], "attrs", "query", trials)) &&
+      (args[ATTRIBUTES] == Py_None || tokens_open(&tokens, self, args[ATTRIBUTES], "attrs", "query", &trials)) &&
       (made = handle_reserve(&query_class)) && stage_begin(self, "query")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
-    if (PyList_Size(trials)) handle_keep_trials(made, trials);
+    if (trials) handle_keep_trials(made, trials);
     WITHOUT_GIL(
         result = native.go->query(self->instance, &filter, tokens.count ? tokens.data : NULL, tokens.count, &handle));
     answer = handle_named(handle_open(made, self, result, handle), "query", NULL, NULL);

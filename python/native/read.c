@@ -38,9 +38,9 @@ static PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, 
   uint64_t query;
   words tokens;
   ovstage_ordinal_range_t range;
-  PyObject* trials = PyList_New(0);
-  if (!trials || !sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[ORDINAL_RANGE], &range) ||
-      !tokens_open(&tokens, self, slots[ATTRS], "attrs", "read_attributes", trials)) {
+  PyObject* trials = NULL;
+  if (!sort_arguments(&sig, args, nargs, kwnames, slots) || !guard_range(slots[ORDINAL_RANGE], &range) ||
+      !tokens_open(&tokens, self, slots[ATTRS], "attrs", "read_attributes", &trials)) {
     Py_XDECREF(trials);
     return NULL;
   }
@@ -51,14 +51,14 @@ static PyObject* stage_read_attributes(PyObject* object, PyObject* const* args, 
              stage_begin(self, "read_attributes")) {
     ovstage_enqueue_result_t result;
     uint64_t handle = 0;
-    if (PyList_Size(trials)) handle_keep_trials(made, trials);
+    if (trials) handle_keep_trials(made, trials);
     WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, tokens.data, tokens.count, range, &handle));
     answer = handle_named(handle_open(made, self, result, handle), "read_attributes", NULL, &range.end_ordinal);
     made = NULL;
   }
   Py_XDECREF(made);
   words_close(&tokens);
-  Py_DECREF(trials);
+  Py_XDECREF(trials);
   return answer;
 }
 

@@ -202,9 +202,12 @@ static uint64_t element_at(const char* at, const axis* of, bool* negative) {
   return bits;
 }
 
+/* Entries that are to be set. Small ones come from what this thread has freed, which calloc would pass by. */
 static bool make_room(words* out, size_t count, int bits) {
+  size_t size;
+  bool fits = !__builtin_mul_overflow(count ? count : 1, (size_t)bits / 8, &size);
   out->count = count;
-  out->data = out->copy = calloc(count ? count : 1, (size_t)bits / 8);
+  out->data = out->copy = fits ? malloc(size) : NULL;
   return out->copy || PyErr_NoMemory();
 }
 
@@ -364,9 +367,15 @@ static uint64_t bits_of_bytes(const char* at) {
   return ((bytes & 0x0101010101010101) * 0x0102040810204080) >> 56;
 }
 
+static bool make_mask(words* out, size_t truths) {
+  out->count = (truths + 63) / 64;
+  out->data = out->copy = calloc(out->count ? out->count : 1, sizeof(uint64_t));
+  return out->copy || PyErr_NoMemory();
+}
+
 static bool pack_axis(words* out, const axis* from) {
   size_t count = (size_t)from->count, i = 0;
-  if (!make_room(out, (count + 63) / 64, 64)) return false;
+  if (!make_mask(out, count)) return false;
   if (from->stride == 1) {
     for (; i + 8 <= count; i += 8) ((uint64_t*)out->copy)[i / 64] |= bits_of_bytes(from->first + i) << i % 64;
   }
@@ -384,7 +393,7 @@ static int truth_of(const request* asked, PyObject* item, Py_ssize_t at) {
 
 static bool pack_tuple(words* out, const request* asked, PyObject* tuple) {
   Py_ssize_t count = PyTuple_Size(tuple);
-  bool good = make_room(out, ((size_t)count + 63) / 64, 64);
+  bool good = make_mask(out, (size_t)count);
   for (Py_ssize_t i = 0; good && i < count; i++) {
     int truth = truth_of(asked, PyTuple_GetItem(tuple, i), i);
     good = truth >= 0;
