@@ -32,7 +32,7 @@ static ovstage_enqueue_result_t reject(ovstage_instance_t* instance, const char*
   return ov_accept(instance->context, symbol, result);
 }
 
-/* ---- Population and export: what answers more than that it is not there ------------------------------------------- */
+/* ---- Population and export: what answers more than that it is not there ------------------------------------------ */
 
 /* Population has a last error of its own, which repeats the common one. */
 static ovstage_api_status_t remember(ovstage_api_status_t status) {
@@ -121,7 +121,7 @@ ovstage_api_status_t ovstage_population_export_wait_op(ovstage_instance_t* stage
   return refuse_wait(stage, "ovstage_population_export_wait_op", op_id);
 }
 
-/* ---- Population and export: one list ------------------------------------------------------------------------------ */
+/* ---- Population and export: one list ----------------------------------------------------------------------------- */
 
 /* What an out parameter says of a call that was refused. */
 #define NOTHING (void)0
