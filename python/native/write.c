@@ -12,6 +12,16 @@ typedef struct {
   payload payloads[];
 } batch;
 
+/* Room for so many, and none of them open. Not from calloc, which passes by what this thread has freed: the batch of
+ * the write before. NULL: MemoryError. */
+static batch* batch_new(size_t most) {
+  batch* self = malloc(sizeof *self + most * sizeof(payload));
+  if (!self) return (batch*)PyErr_NoMemory();
+  self->count = 0;
+  memset(self->payloads, 0, most * sizeof(payload));
+  return self;
+}
+
 static void batch_close(batch* self) {
   for (size_t i = 0; i < self->count; i++) payload_close(&self->payloads[i]);
   free(self);
@@ -83,8 +93,8 @@ static PyObject* write_one(Stage* self, PyObject* const* slots, const write_form
       .lanes = slots[LANES],
       .type_name = slots[TYPE_NAME],
   };
-  batch* inputs = calloc(1, sizeof *inputs + sizeof(payload));
-  if (!inputs) return PyErr_NoMemory();
+  batch* inputs = batch_new(1);
+  if (!inputs) return NULL;
   inputs->count = 1;
 
   payload* one = inputs->payloads;
@@ -219,7 +229,7 @@ static PyObject* stage_write_attributes(PyObject* object, PyObject* const* args,
   PyObject* writes = guard_sequence(slots[WRITES], "writes", "a sequence of WriteDesc");
   if (!writes) return NULL;
   size_t count = (size_t)PyTuple_Size(writes);
-  batch* inputs = calloc(1, sizeof *inputs + count * sizeof(payload));
+  batch* inputs = batch_new(count);
   ovstage_attribute_write_t* entries = malloc((count + 1) * sizeof *entries);
   ovx_string_or_token_t* types = malloc((count + 1) * sizeof *types);
   bool good = inputs && entries && types;
@@ -348,7 +358,7 @@ static bool open_batches(publication* self, PyObject* pairs, size_t* total) {
 }
 
 static bool open_writes(publication* self, size_t total) {
-  self->inputs = calloc(1, sizeof *self->inputs + total * sizeof(payload));
+  self->inputs = batch_new(total);
   self->entries = malloc((total + 1) * sizeof *self->entries);
   self->types = malloc((total + 1) * sizeof *self->types);
   if (!self->inputs || !self->entries || !self->types) return PyErr_NoMemory() != NULL;
