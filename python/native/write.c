@@ -13,7 +13,7 @@ typedef struct {
 } batch;
 
 /* Room for so many, and none of them open. Not from calloc, which passes by what this thread has freed: the batch of
- * the write before. NULL: MemoryError. */
+ * the write before; a memset from the start would be made a calloc again by the compiler. NULL: MemoryError. */
 static batch* batch_new(size_t most) {
   batch* self = malloc(sizeof *self + most * sizeof(payload));
   if (!self) return (batch*)PyErr_NoMemory();
