@@ -37,7 +37,7 @@ func ovgoCompact(c *C.ovstage_context_t, dropped *C.uint64_t) (status C.ovstage_
 	return C.OVSTAGE_OK
 }
 
-// inService lists the stages of the process but those that a panic has stopped: nobody can ask these what a path is.
+// inService lists the stages of the process but those that a panic has stopped: these can't be asked what a path is.
 func inService() (all []*instance) {
 	for _, one := range *instances.Load() {
 		if one != nil && atomic.LoadUint32((*uint32)(unsafe.Pointer(&one.context.poisoned))) == 0 {

@@ -47,7 +47,7 @@ func ovgoCloseDictionary() {
 	d.Close()
 }
 
-// Errors of the dictionary go to the caller, who releases them; {NULL, 0} is success.
+// Errors of the dictionary go to the caller, to be released; {NULL, 0} is success.
 
 func ownedText(text string) C.ovx_string_t {
 	return C.ov_dictionary_error(chars(text), C.size_t(len(text)))

@@ -3,7 +3,7 @@
  *
  * The memory of a caller is the caller's: another of its threads may write to it while a call looks at it. So each
  * array, text and structure is copied first, and it is the copy that is judged and used. Two things are left to the
- * engine: masks, index maps and element sizes, whose length it has to judge by the query before anybody may read them,
+ * engine: masks, index maps and element sizes, whose length it has to judge by the query before they may be read,
  * and the bytes of tensors, which are as they are when the write takes them.
  */
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void* room_for(ov_inputs* in, const char* what, size_t count, size_t size
 
 void* ov_take(void* to, const void* from, size_t size) {
   memcpy(to, from, size);
-  __asm__ volatile("" ::: "memory"); /* nobody may look at `from` once more instead of at `to` */
+  __asm__ volatile("" ::: "memory"); /* `from` may not be looked at once more instead of `to` */
   return to;
 }
 

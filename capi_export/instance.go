@@ -31,11 +31,11 @@ type instance struct {
 	results   map[uint64]unsafe.Pointer // token arrays of query results, from malloc
 	relatives map[uint64]unsafe.Pointer // answers about relatives, from malloc
 	maps      map[stage.MapID]map[uintptr]mappedGroup
-	asked     map[uint64]trials // by query: names of its filter that nobody knew, which go with it
+	asked     map[uint64]trials // by query: names of its filter that were new, which go with it
 }
 
 // instances finds the Go half by the number in the context. It is copied on every change, so that looking up takes no lock.
-// A place is used again only after its instance's gate has closed, hence nobody can look up a successor by mistake.
+// A place is used again only after its instance's gate has closed, hence no call can look up a successor by mistake.
 var instances atomic.Pointer[[]*instance]
 
 // Changes of instances and of the dictionary are ordered by the process lock in process.c, and by this one for the closing

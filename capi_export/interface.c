@@ -2,7 +2,7 @@
  * interface.c - the interface levels that a stage can speak, and the layout in which they differ.
  *
  * What is stored, and what a write takes, is the same at every level. A level decides one thing: how the values of
- * fetched groups are described. This file is the only place that knows how; all that shows a group to somebody - the
+ * fetched groups are described. This file is the only place that knows how; all that shows a group to a client - the
  * descriptors of C, tensors and arrays of Python, exports - goes by the descriptor that is made from its answer.
  */
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /*
  * log.c - messages to the one log callback of the process.
  *
- * Messages are queued and delivered by a thread of their own, so that a slow receiver delays nobody and is never called
- * on a thread that holds a lock of the engine. The thread is made with the first callback and then stays. Without a
- * callback nothing is queued and nothing printed; whether anybody listens is one load.
+ * Messages are queued and delivered by a thread of their own, so that a slow receiver delays no call and is never
+ * called on a thread that holds a lock of the engine. The thread is made with the first callback and then stays.
+ * Without a callback nothing is queued and nothing printed; whether there is a receiver is one load.
  */
 #include <errno.h>
 #include <limits.h>
@@ -216,7 +216,7 @@ uint64_t ov_log_mark(void) {
 
 /* ---- Removing ---------------------------------------------------------------------------------------------------- */
 
-/* Called with the lock. What is queued is nobody's any more. */
+/* Called with the lock. What is queued is dropped. */
 static void discard_queue(void) {
   while (head != NULL) {
     message* m = head;

@@ -19,9 +19,9 @@
 //	managed.c         tensors that a write brings along, and their deleters
 //	export.c          DLPack exports and their deleters
 //	floor.c           waiting for the write floor, without Go while nothing moves
-//	unasked.c         operations that failed, and nobody asked
+//	unasked.c         operations that failed, unasked
 //	log.c             the thread that delivers log messages; log_rules.h says which pass
-//	note.c            what the file says of itself to whoever does not load it
+//	note.c            what the file says of itself without being loaded
 //	panic.go          a panic where a test build is told to; nopanic.go is for every other build
 //	interface.c       the interface levels, and how each lays out the values of a group
 //	absent.c          what is not built yet, each with its refusal

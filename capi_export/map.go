@@ -19,7 +19,7 @@ type mappedGroup struct {
 	key uint64
 }
 
-// commit ends the library's part in a mapped group, whose buffer now is the column's or nobody's: tensors that a client has
+// commit ends the library's part in a mapped group, whose buffer now is the column's or free: tensors that a client has
 // retained no longer keep the bytes.
 func (i *instance) commit(g mappedGroup) {
 	C.ov_tensors_give_up_data(g.tensors)

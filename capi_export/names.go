@@ -13,7 +13,7 @@ import (
 	"ovstage.dev/ovstage/gocore/stage"
 )
 
-// trials are the names of one call that nobody knew before it. They stay when the call goes well, else they go again.
+// trials are the names of one call that were not known before it. They stay when the call goes well, else they go again.
 type trials []pathdict.Token
 
 // end comes when it is known how the call went.
@@ -31,7 +31,7 @@ func (t trials) end(kept bool) {
 	}
 }
 
-// goWith leaves the names to a query, whose filter asks for them as long as it lives. Whoever writes under one of them
+// goWith leaves the names to a query, whose filter asks for them as long as it lives. A write under one of them
 // meanwhile keeps it.
 func (t *trials) goWith(i *instance, query stage.QueryID) {
 	if len(*t) == 0 {

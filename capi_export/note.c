@@ -1,7 +1,7 @@
 /*
- * note.c - what the file says of itself to whoever looks at it without loading it. See ovstage_go.h.
+ * note.c - what the file says of itself without being loaded. See ovstage_go.h.
  *
- * Loading is starting: the runtime of Go has threads from then on. So the version is an ELF note, which anybody can
+ * Loading is starting: the runtime of Go has threads from then on. So the version is an ELF note, which any program can
  * read.
  */
 #include "ring.h"

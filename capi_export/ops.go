@@ -32,7 +32,7 @@ func ovgoForgetOp(c *C.ovstage_context_t, op C.uint64_t) (status C.ovstage_api_s
 	return C.OVSTAGE_OK
 }
 
-// tellUnasked is for a failure that leaves the record and for which nobody has asked.
+// tellUnasked is for a failure that leaves the record without having been asked for.
 func (i *instance) tellUnasked(op uint64, failure error) {
 	text := failure.Error()
 	C.ov_unasked_operation(i.context, C.uint64_t(op), C.ovstage_api_status_t(stage.CodeOf(failure)), chars(text), C.size_t(len(text)))

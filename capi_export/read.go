@@ -138,7 +138,7 @@ func ovgoReleaseGroup(c *C.ovstage_context_t, id C.ovstage_read_group_id_t) (sta
 }
 
 // hold makes the tensors of a group, which take over the group's references, unless there is no memory for them. A client
-// that asked to keep them has its reference before anybody else can learn of the group.
+// that asked to keep them has its reference before another thread can learn of the group.
 func (i *instance) hold(g *stage.Group, keep **C.DLTensor) (heldGroup, error) {
 	references := C.int64_t(1)
 	if keep != nil {

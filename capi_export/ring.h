@@ -7,7 +7,7 @@
  * query_from_path_list calls ovgoQueryFromPathList. Slots that differ only in their arguments share the function of
  * one of them; tests/lint/check_lists.py has the exceptions.
  *
- * Ownership   A context lives while it is referenced: by its creator until ovstage_destroy_instance, by whoever
+ * Ownership   A context lives while it is referenced: by its creator until ovstage_destroy_instance, by what
  *             retained the bundle, and by every DLPack export made through it. Its engine half, in Go, ends with the
  *             destroy.
  * Lock order  process lock (process.c), then whatever Go takes. The locks of gate.c, log.c and unasked.c are leaves.
@@ -80,7 +80,7 @@ ovstage_api_status_t ov_floor_wait(ovstage_context_t* context, const ovx_string_
 ovstage_api_status_t ov_floor_moves(const ovstage_context_t* context, uint64_t seen, ovstage_timeout_ns_t timeout,
                                     uint64_t* moves);
 
-/* ---- unasked.c: failures about which nobody asked ---------------------------------------------------------------- */
+/* ---- unasked.c: failures that were not asked about --------------------------------------------------------------- */
 
 /* What a context knows about them. */
 typedef struct ov_unasked {
@@ -97,7 +97,7 @@ uint64_t ov_unasked_count_of(ovstage_context_t* context);
 uint64_t ov_unasked_count(void); /* of the process */
 void ov_unasked_close(ov_unasked* record);
 
-/* Called by Go: a failed operation was released, or its stage ended, and nobody had waited for it. */
+/* Called by Go: a failed operation was released, or its stage ended, and no call had waited for it. */
 void ov_unasked_operation(ovstage_context_t* context, ovstage_op_id_t op, ovstage_api_status_t status, const char* text,
                           size_t length);
 
@@ -177,7 +177,7 @@ ovx_string_t ov_text_view(const ov_text* text); /* {NULL, 0} when clear */
 /* For Go, where C.malloc and C.CString end the process when there is no memory: NULL then, else for free. */
 void* ov_alloc(size_t size);
 
-/* A refused enqueue whose text nobody has read yet; the context is retained. */
+/* A refused enqueue whose text was not read yet; the context is retained. */
 typedef struct ov_unread {
   ovstage_context_t* context; /* NULL: there is none */
   const char* call;
@@ -289,7 +289,7 @@ ov_form ov_form_of(const ov_values* values);
  * pointer to the first. The registry in Go holds one reference until the group is released or committed; clients may
  * add their own.
  *
- * They start with as many references as are asked for: the registry's, and that of a client who fetches and retains at
+ * They start with as many references as are asked for: the registry's, and that of a client that fetches and retains at
  * once. Making them takes over one reference of each block that is not NULL. NULL: out of memory, and nothing was
  * taken. */
 DLTensor* ov_tensors_fixed(ov_block* data, uint64_t offset, int64_t rows, ov_values values, ov_block* prim_map,
@@ -392,7 +392,7 @@ bool ov_process_alive(void); /* an initialisation or an instance holds the proce
 
 /* ---- dictionary.c ------------------------------------------------------------------------------------------------ */
 
-/* A copy of a text for the caller of the dictionary, who gives it to release_error. Never NULL. */
+/* A copy of a text for the caller of the dictionary, which gives it to release_error. Never NULL. */
 ovx_string_t ov_dictionary_error(const char* text, size_t length);
 
 /* ---- The tables -------------------------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ type batch struct {
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
 // giveBack empties a batch. Addresses of callers must not linger where the garbage collector looks: the memory behind them
-// may belong to somebody else tomorrow, to Go's own heap even.
+// may be other memory tomorrow, of Go's own heap even.
 func (b *batch) giveBack() {
 	clear(b.writes)
 	clear(b.views)
@@ -213,7 +213,7 @@ func ovgoDeleteAttributes(
 	ordinal C.ovstage_ordinal_t,
 ) (result C.ovstage_enqueue_result_t) {
 	var tried trials
-	defer func() { tried.end(false) }() // a name that nobody knew deletes nothing
+	defer func() { tried.end(false) }() // a name that was not known deletes nothing
 	defer guard(c, "ovstage_delete_attributes", &result.status)
 	i := of(c)
 	names, err := tried.attributes(i, "attributes", unsafe.Slice(attributes, int(count)))

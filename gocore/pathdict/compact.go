@@ -33,7 +33,7 @@ func (d *Dictionary) Compact(name func(*Named) error) (Gone, error) {
 	d.compacting.Lock()
 	defer d.compacting.Unlock()
 	d.shelf.forgetRecent()
-	runtime.GC() // lists that nobody holds are alive until then
+	runtime.GC() // lists that are not held are alive until then
 	n, err := d.beginCompact()
 	if err != nil {
 		return Gone{}, err

@@ -10,7 +10,7 @@
 // segments, the hash tables hold integers, and all of it, with the bytes of tokens, lies in C memory. The garbage collector
 // finds nothing to trace, missing memory is an error of the call, and token text can be handed across the C ABI as it is: it
 // is NUL terminated and never moves. Nothing is removed before Close, but for names that a refused call was the first to use
-// (Try), and for what nothing names any more when somebody asks for that (Compact).
+// (Try), and for what nothing names any more when a program asks for that (Compact).
 //
 // # Concurrency
 //
@@ -59,17 +59,17 @@ type Dictionary struct {
 	names      sync.RWMutex
 	tokens     vector[span]
 	tokenAges  ages
-	tokenPins  flags // tokens that stay although no path has them: somebody has interned them, or looks at their text
+	tokenPins  flags // tokens that stay although no path has them: they were interned by themselves, or their text was handed out
 	tokenTable table
 	text       text
-	trials     map[uint32]int // tokens that go again unless somebody keeps them -> by how many calls they are tried
+	trials     map[uint32]int // tokens that go again unless a call keeps them -> by how many calls they are tried
 	withdrawn  []uint32       // tokens that have gone
 	paths      vector[node]
 	pathAges   ages
-	pathPins   flags     // paths that stay although nothing names them: somebody has interned them by themselves
+	pathPins   flags     // paths that stay although nothing names them: they were interned by themselves
 	vacant     vacancies // paths that have gone
 	pathTable  table     // children of large families
-	strangers  []uint32  // nodes that stand for paths that nobody has made
+	strangers  []uint32  // nodes that stand for paths that were never made
 	closed     bool
 	end        uint64 // what End answers once closed
 
@@ -131,7 +131,7 @@ type Stats struct {
 	Tokens  int   // interned and not gone
 	Paths   int   // interned and not gone, the root and the paths above others included
 	Handles int   // live list handles
-	Lists   int   // distinct list contents that somebody holds or that were released recently
+	Lists   int   // distinct list contents that are held or were released recently
 	Bytes   int64 // memory of tokens, paths and their tables
 }
 

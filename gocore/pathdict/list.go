@@ -16,7 +16,7 @@ type List struct {
 	indices []uint32
 	hash    uint64
 	handles int           // how many there are, under the shelf's lock
-	unique  atomic.Uint32 // 0 as long as nobody asked
+	unique  atomic.Uint32 // 0 as long as it was not asked
 }
 
 const (
@@ -30,7 +30,7 @@ func (l *List) Len() int { return len(l.indices) }
 // At returns the path at position i.
 func (l *List) At(i int) Path { return l.d.pathAt(l.indices[i]) }
 
-// Indices returns the dense indices of the paths, in order. They are the list's own: nobody writes to them.
+// Indices returns the dense indices of the paths, in order. They are the list's own, and never written to.
 func (l *List) Indices() []uint32 { return l.indices }
 
 // Unique reports whether no path occurs twice. The answer is worked out once.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What is asked here interns nothing: a name that nobody has made stays unknown.
+// What is asked here interns nothing: a name that was never made stays unknown.
 
 // LookupToken returns the token of a string. It is false for a string that was never interned. The empty string is token 0.
 func (d *Dictionary) LookupToken(s string) (Token, bool) {
@@ -41,7 +41,7 @@ func (d *Dictionary) LookupPaths(entries []string, out []Path) error {
 	return nil
 }
 
-// NewListOfKnown is NewListFromStrings for a list that is only asked for. A path that nobody has made is not interned: a
+// NewListOfKnown is NewListFromStrings for a list that is only asked for. A path that was never made is not interned: a
 // stranger has its place, a path that no text finds and that nothing is ever written to. Equal texts get the same one, and
 // later lists use it again. unknown is how many strangers there are.
 func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int, err error) {
@@ -57,7 +57,7 @@ func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int
 	return h, unknown, err
 }
 
-// knownTexts finds paths, and strangers for those that nobody has made.
+// knownTexts finds paths, and strangers for those that were never made.
 func (in *interner) knownTexts(strings []string) (unknown int, err error) {
 	d, places := in.d, map[string]int{} // of the unknown
 	d.names.RLock()
@@ -84,7 +84,7 @@ func (in *interner) knownTexts(strings []string) (unknown int, err error) {
 	return len(places), nil
 }
 
-// moreStrangers makes nodes that are nobody's child until there are enough of them.
+// moreStrangers makes nodes without a parent until there are enough of them.
 func (d *Dictionary) moreStrangers(count int) ([]uint32, error) {
 	d.names.Lock()
 	defer d.names.Unlock()
@@ -130,7 +130,7 @@ func (d *Dictionary) findPath(s string) (uint32, bool) {
 	return at, true
 }
 
-// Whoever keeps something for every path keeps it in arrays by dense index, and goes from path to path by these.
+// What is kept for every path is kept in arrays by dense index, and goes from path to path by these.
 
 // ParentAt returns the dense index of the path above the one at i. The root, 0, is above itself.
 func (d *Dictionary) ParentAt(i uint32) uint32 { return d.paths.at(i).parent }

@@ -20,7 +20,7 @@ type node struct {
 }
 
 const (
-	root        = 0              // the root's index; it is its own parent and nobody's child
+	root        = 0              // the root's index; it is its own parent, and no child
 	noName      = math.MaxUint32 // the root's name
 	large       = math.MaxUint32 // as children: the family is in the table
 	smallFamily = 16             // children that a chain holds
@@ -103,7 +103,7 @@ func (d *Dictionary) PathString(p Path) (string, error) {
 	}
 	text := make([]byte, d.size(index))
 	d.write(text, index)
-	return unsafe.String(unsafe.SliceData(text), len(text)), nil // nobody writes to text any more
+	return unsafe.String(unsafe.SliceData(text), len(text)), nil // text is not written to any more
 }
 
 // PathTexts writes the texts of as many of the paths into a buffer as it has room for, one behind the other, notes where each

@@ -21,7 +21,7 @@ type shelf struct {
 	closed bool
 
 	// contents finds a list by the hash of its content. The pointers are weak, so that a list is found for as long as it lives,
-	// whoever keeps it alive: a handle, a query, or recent. A hash whose lists are dead goes when the collector reports them.
+	// what keeps it alive: a handle, a query, or recent. A hash whose lists are dead goes when the collector reports them.
 	contents map[uint64][]weak.Pointer[List]
 
 	// recent keeps lists alive that have no handle, the least recently used first: a client that makes an equal list every
@@ -88,7 +88,7 @@ func (s *shelf) intern(d *Dictionary, indices []uint32, hash uint64) *List {
 	return l
 }
 
-// alive returns the lists that somebody holds.
+// alive returns the lists that are held.
 func (s *shelf) alive() (lists []*List) {
 	s.lock.RLock()
 	defer s.lock.RUnlock()

@@ -64,7 +64,7 @@ func (d *Dictionary) Stay(t Token) bool {
 	if !ok || d.span(index) == 0 {
 		return false
 	}
-	if !d.onTrial(index) { // who tries it decides
+	if !d.onTrial(index) { // the call that tries it decides
 		d.tokenPins.set(index)
 	}
 	return true

@@ -1,10 +1,10 @@
 package pathdict
 
 // A call that takes a name as text can be refused, and a refused call changes nothing: the names that it was the first to use
-// go again. So such a name is tried: it has a token like any other, until the last call that tries it ends. Whoever interns
-// it meanwhile, or whose call goes well, keeps it.
+// go again. So such a name is tried: it has a token like any other, until the last call that tries it ends. A call that
+// interns it meanwhile keeps it, and so does one that tries it and goes well.
 //
-// Nobody is told the token of a name on trial. The token of one that was withdrawn stands for nothing, later for another name.
+// The token of a name on trial is told to no client. The token of one that was withdrawn stands for nothing, later for another name.
 
 // Try returns the token of a name. With trial, the name was unknown, or is on trial, and the caller ends that by Keep or
 // Withdraw. Without, it stays.
@@ -63,7 +63,7 @@ func (d *Dictionary) Keep(token Token) {
 	}
 }
 
-// Withdraw ends a trial. The name goes with the last one, unless somebody kept it.
+// Withdraw ends a trial. The name goes with the last one, unless it was kept.
 func (d *Dictionary) Withdraw(token Token) {
 	d.names.Lock()
 	defer d.names.Unlock()

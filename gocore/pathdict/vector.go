@@ -11,7 +11,7 @@ const segmentSize = 1 << 13
 
 // vector is an append-only sequence of records. It grows by whole segments, so that a record never moves: growing copies
 // nothing, and readers need no lock. One writer at a time, under the dictionary's lock, pushes records and then publishes
-// the new length. Whoever has seen an index below the published length may read that record until close.
+// the new length. A reader that has seen an index below the published length may read that record until close.
 //
 // What grows with a scene must not lie on the Go heap, where missing memory ends the process: all segments but the first are
 // blocks. Records hold no pointers.

@@ -29,7 +29,7 @@
  *
  *   orphan.c         inputs of operations whose objects are gone
  *   call.c           how a call on a stage begins and answers
- *   unasked.c        failures that nobody asked about
+ *   unasked.c        failures that were not asked about
  *   operation.c      Operation: what became of one enqueued call
  *   handle.c         Handle: what a stage hands out
  *   dictionary.c     Stage: tokens, names, paths

@@ -1,5 +1,5 @@
 /*
- * unasked.c - failures that nobody asked about: they are counted, logged, and told in a warning.
+ * unasked.c - failures that were not asked about: they are counted, logged, and told in a warning.
  */
 #include "native.h"
 

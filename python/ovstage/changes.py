@@ -130,7 +130,7 @@ class Changes:
         since: int | Mapping[str, int] | None,
     ) -> None:
         self._stage, self._query, self._moves = stage, query, 0
-        self._trials: list[object] = []  # names that nobody has written yet, for as long as they are followed
+        self._trials: list[object] = []  # names that were never written yet, for as long as they are followed
         self._asked = None
         if attributes is not None:
             self._asked = list(dict.fromkeys(stage._tokens(attributes, self._trials, "attributes")[1]))

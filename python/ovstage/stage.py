@@ -524,7 +524,7 @@ class Stage(native.Stage):
     def _content(
         self, prims: Prims, attrs: Sequence[int | str], ordinal: int | OrdinalRange | None, strings: bool
     ) -> tables.Content:
-        """What a table of ``read`` shows. Paths that nobody made are only asked for."""
+        """What a table of ``read`` shows. Paths that were never made are only asked for."""
         trials: list[object] = []
         asked, tokens = self._tokens(attrs, trials)
         chosen = select(self, prims, asked=True)

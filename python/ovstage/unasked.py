@@ -1,4 +1,4 @@
-"""Failures on another thread of Python, about which nobody asks: they warn as those of the stage's operations do."""
+"""Failures on another thread of Python, that are not asked about: they warn as those of the stage's operations do."""
 
 from __future__ import annotations
 

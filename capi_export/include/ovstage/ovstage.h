@@ -43,7 +43,7 @@ extern "C" {
  *
  * Returns   OK; then exactly one ovstage_shutdown is due.
  * Errors    INVALID_ARGUMENT: an entry that is malformed, unknown, given twice, or different from what is in force
- *           while somebody holds a reference already. No reference is taken.
+ *           while a reference is held already. No reference is taken.
  * Threads   Any.
  */
 ovstage_api_status_t ovstage_initialize(const ovstage_config_t* config);
@@ -62,7 +62,7 @@ ovstage_api_status_t ovstage_shutdown(void);
 /* ---- Log ------------------------------------------------------------------------------------------------------- */
 
 /*
- * ovstage_set_log_callback - choose who receives messages; there is one receiver in a process.
+ * ovstage_set_log_callback - choose what receives messages; there is one receiver in a process.
  *
  *   severity        threshold for channels without a rule: lighter messages are dropped
  *   channel_filter  optional; rules "channel=level", separated by commas. A channel name stands for all that begin with
@@ -106,7 +106,7 @@ ovstage_api_status_t ovstage_create_instance(const ovstage_instance_desc_t* desc
  * ovstage_destroy_instance - end a stage.
  *
  * Waits for pending operations, aborts open maps and drops the columns. Groups, buffers and DLPack exports that
- * somebody still holds stay valid memory. The instance pointer is dangling afterwards, unless a reference to it was
+ * are still held stay valid memory. The instance pointer is dangling afterwards, unless a reference to it was
  * taken (ovstage_go.h).
  *
  *   instance  NULL: nothing happens
@@ -197,9 +197,9 @@ ovstage_api_status_t ovstage_get_hierarchy_computation_models(
  *
  * Reads omni:xform (float64, 16 lanes, row-major for row vectors: elements 12..14 are the translation) and
  * omni:resetXformStack (bool) as of input_ordinal, and writes omni:fabric:worldMatrix at output_ordinal for every prim
- * that has an omni:xform, whoever wrote it: its own times the world transform of the nearest ancestor that has one. A
- * prim whose reset flag is true, or that has no such ancestor, keeps its own. Only what moved is written; rows are
- * added where a prim had none.
+ * that has an omni:xform, wherever that came from: its own times the world transform of the nearest ancestor that has
+ * one. A prim whose reset flag is true, or that has no such ancestor, keeps its own. Only what moved is written; rows
+ * are added where a prim had none.
  *
  * Above the write floor of omni:fabric:worldMatrix that is a write like any other, made of the newest values at or
  * below input_ordinal, sealed or not. At a sealed output_ordinal, unlike any write, it makes a new version of that

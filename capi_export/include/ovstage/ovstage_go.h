@@ -27,8 +27,8 @@ extern "C" {
 #define OVSTAGE_GO_V1_NAME "ovstage.go.v1"
 
 /*
- * What libovstage.so says of itself to whoever looks at the file without loading it, which starts the engine: an ELF
- * note of this name and type. 20 bytes.
+ * What libovstage.so says of itself to a program that looks at the file without loading it, which starts the engine: an
+ * ELF note of this name and type. 20 bytes.
  */
 #define OVSTAGE_GO_NOTE_NAME "ovstage"
 #define OVSTAGE_GO_NOTE_TYPE 1
@@ -105,7 +105,7 @@ typedef enum {
 /* What a commit does with the mapped buffer. */
 typedef enum {
   OVSTAGE_GO_COMMIT_ADOPT = 0, /* it becomes the column as it is; the caller promises not to write to it any more */
-  OVSTAGE_GO_COMMIT_AUTO = 1   /* the same, unless somebody beside the library and the fetched group still holds the
+  OVSTAGE_GO_COMMIT_AUTO = 1   /* the same, unless something beside the library and the fetched group still holds the
                                   buffer (block_retain, an export): then its bytes move to a new address, and what is
                                   left under the old one stays valid memory of unspecified content */
 } ovstage_go_commit_t;
@@ -152,7 +152,7 @@ typedef struct {
 /* What an instance holds under one name with one schema. 64 bytes, of which a caller may know the first 48. */
 typedef struct {
   ovx_token_t attribute;
-  ovx_token_t type_name; /* what its values are called where they come from, such as a USD type; 0: nobody has said */
+  ovx_token_t type_name; /* what its values are called where they come from, such as a USD type; 0: it was never said */
   DLDataType dtype;      /* of a value, or of an element of its array: all lanes */
   ovstage_attribute_semantic_t semantic;
   bool is_array;
@@ -172,18 +172,18 @@ typedef struct {
   uint64_t live_operations; /* operations that are not finished */
   uint64_t live_queries;    /* queries that were made and not released */
   uint64_t live_reads;      /* reads that were opened and not released */
-  uint64_t bytes_columns;   /* bytes in buffers of columns, whoever holds them */
+  uint64_t bytes_columns;   /* bytes in buffers of columns, whatever holds them */
   uint64_t bytes_pooled;    /* bytes in free buffers that are kept for use again */
   uint64_t bytes_copied;    /* bytes copied on behalf of calls, since the start */
-  uint64_t live_blocks;     /* buffers that somebody holds a reference to */
+  uint64_t live_blocks;     /* buffers to which a reference is held */
   uint64_t rows_resolved;   /* rows matched between a query and a column, since the start; stands still when steady */
   uint64_t detach_moves;    /* commits that moved the pages of a buffer with live views */
   uint64_t detach_copies;   /* commits that copied a buffer with live views */
   uint64_t maps_adopted;    /* map groups whose buffer became all of a column without a copy */
-  uint64_t refused_unasked; /* operations that were refused or failed, and nobody asked: see tell_unasked */
+  uint64_t refused_unasked; /* operations that were refused or failed, unasked: see tell_unasked */
 } ovstage_go_counters_t;
 
-/* An operation that failed and about which nobody asked, as a binding tells it. 72 bytes. */
+/* An operation that failed and was not asked about, as a binding tells it. 72 bytes. */
 typedef struct {
   uint32_t struct_size; /* sizeof(ovstage_go_unasked_t) */
   ovstage_api_status_t status;
@@ -430,7 +430,7 @@ typedef struct ovstage_go_v1 {
   ovstage_api_status_t (*attributes)(ovstage_instance_t*, ovstage_go_attribute_t* out, size_t size, size_t room,
                                      size_t* count);
 
-  /* ---- Failures that nobody asked about ---- appended later: present when struct_size reaches beyond it ---- */
+  /* ---- Failures that were not asked about -- appended later: present when struct_size reaches beyond it ---- */
 
   /*
    * Counts an operation whose failure its caller never looked at (refused_unasked), and logs its text at WARNING: the
@@ -442,7 +442,7 @@ typedef struct ovstage_go_v1 {
    *
    * The library tells by itself what it can see of C clients: a call that was refused and whose text the thread did not
    * read (ovstage_get_last_error) before its next call, and a failed operation that was released, or ended with its
-   * stage, before anybody waited for it or took its status. Calls that release something are left out. Any thread, also
+   * stage, before a call waited for it or took its status. Calls that release something are left out. Any thread, also
    * after the instance was destroyed while its bundle is retained; no call into the engine. Does nothing in a child of
    * fork().
    */
@@ -491,7 +491,7 @@ typedef struct ovstage_go_v1 {
 
   /*
    * The token of a name that is only asked for. create_tokens_from_strings of the dictionary would keep it for ever;
-   * with this one a name that nobody knew goes again with end_name, unless somebody interned it or wrote under it
+   * with this one a new name goes again with end_name, unless it was interned or wrote under it
    * meanwhile. It may be tried several times at once: it goes with the last. Its token is for reads and floors: a query
    * that is to be refreshed needs one that stays.
    *
@@ -505,12 +505,12 @@ typedef struct ovstage_go_v1 {
 
   /*
    * A list of paths that are only asked for. create_path_list_from_strings of the dictionary would keep new paths for
-   * ever; here a path that nobody has made gets a stand-in, a path of which no text is known and to which nobody may
+   * ever; here a path that was never made gets a stand-in, a path of which no text is known and to which no call may
    * write: reads find nothing of it. Equal texts have the same one. The list is given back as any other. It does not
    * follow what becomes of such a path later.
    *
    *   out      receives the list, with one reference
-   *   unknown  receives how many different paths nobody has made; 0: the list is as create_path_list_from_strings makes
+   *   unknown  receives how many different paths were never made; 0: the list is as create_path_list_from_strings makes
    * it
    *
    * Any thread. Returns OK, INVALID_HANDLE, INVALID_ARGUMENT or OUT_OF_MEMORY.

@@ -2,7 +2,7 @@
  * ovstage_instancing.h - which prims are instances of which prototypes, in the newest executed state, sealed or not.
  *
  * What makes a prim the root of an instance is the attribute usd-prototype, an array of path ids (RELATIONSHIP_PATH_ID)
- * whose first is the root of the prototype. Whoever brings the scene writes it; prims inside an instance have none.
+ * whose first is the root of the prototype. What brings the scene writes it; prims inside an instance have none.
  */
 #ifndef OVSTAGE_INSTANCING_H
 #define OVSTAGE_INSTANCING_H

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * A view of UTF-8 text that somebody else owns. 16 bytes.
+ * A view of UTF-8 text that is owned elsewhere. 16 bytes.
  *
  * As an argument it need not end in a NUL: `length` bytes are read, and whatever the callee keeps, it copies before it
  * returns. As a result of the library a view that is not empty is followed by a NUL at ptr[length], so that `ptr`

@@ -33,7 +33,7 @@ typedef enum { OVX_API_SUCCESS = 0, OVX_API_ERROR = 1 } ovx_api_status_t;
 
 /*
  * Outcome with its text. 24 bytes. When `status` is OVX_API_ERROR, `error` says what was wrong; it belongs to the
- * caller, who gives it back through the dictionary's release_error. On success `error` is {NULL, 0}.
+ * caller, to be given back through the dictionary's release_error. On success `error` is {NULL, 0}.
  */
 typedef struct {
   ovx_api_status_t status;

@@ -32,7 +32,7 @@
  *   NULL      is INVALID_ARGUMENT for any pointer that is not said to be optional.
  *   Handles   that are not alive - never made, released, or 0 - are INVALID_HANDLE. Values are never used twice. A
  *             handle belongs to the instance that made it and means nothing to another.
- *   Destroyed instances answer INVALID_HANDLE for as long as somebody holds a reference (ovstage_go.h). Without one the
+ *   Destroyed instances answer INVALID_HANDLE for as long as a reference is held (ovstage_go.h). Without one the
  *             instance pointer is dangling after ovstage_destroy_instance.
  *   Fork      In a child of fork() every call fails with NOT_SUPPORTED and says that workers must be started by
  *             spawning a new process, except that what is released or destroyed there succeeds and does nothing.
@@ -205,7 +205,7 @@ struct ovstage_vtable_t {
    * exist, sealed or not: no floor holds them back, ranges have none of them, and their ordinal is range.end_ordinal.
    * usd-parent has a row where the parent is a prim, other than the root.
    *
-   * This library keeps the newest sealed payload, everything that is not sealed, and what somebody still holds: an
+   * This library keeps the newest sealed payload, everything that is not sealed, and what is still held: an
    * end_ordinal older than that is served the oldest state that is kept, and group.ordinal tells.
    *
    *   attrs            attr_count tokens; duplicates count once
@@ -334,8 +334,8 @@ struct ovstage_vtable_t {
    * Afterwards these prims have no row in the attribute, and it may be written with another schema. A prim that loses
    * its last attribute ceases to exist. Removing what is absent succeeds and records nothing.
    *
-   * Errors    WRITE_FLOOR_VIOLATION: ordinal is at or below the floor of a named attribute, whoever carries it, or of
-   *           one that the prims lose. INVALID_ARGUMENT: NULL with a count, or no name and no token that is known.
+   * Errors    WRITE_FLOOR_VIOLATION: ordinal is at or below the floor of a named attribute, whichever prim carries it,
+   * or of one that the prims lose. INVALID_ARGUMENT: NULL with a count, or no name and no token that is known.
    *           NOT_SUPPORTED: a derived attribute. INVALID_HANDLE.
    */
   ovstage_enqueue_result_t (*delete_attributes)(ovstage_context_t* instance, ovstage_query_handle_t handle,

@@ -315,7 +315,7 @@ typedef struct {
    * also when the call is refused (but not in a child of fork()), and each deleter runs exactly once; it may be NULL.
    *
    * One that is packed, starts at an address that is a multiple of 64 and gives a whole fixed-size column its newest
-   * values becomes the column, without a copy: nobody may write to it any more, and its deleter runs when neither the
+   * values becomes the column, without a copy: it may not be written to any more, and its deleter runs when neither the
    * column nor a group or view holds it. All others are copied, and their deleters have run when the call returns.
    *
    * A deleter may be run by any thread, at the end of a call of the library that has let go of everything: it may make

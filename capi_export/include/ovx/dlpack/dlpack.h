@@ -100,7 +100,7 @@ typedef struct {
   uint16_t lanes;
 } DLDataType;
 
-/* A tensor that somebody else owns: a description, not a lifetime. 48 bytes. */
+/* A tensor that is owned elsewhere: a description, not a lifetime. 48 bytes. */
 typedef struct {
   void* data;           /* start of the allocation; the first element is byte_offset bytes further */
   DLDevice device;      /* where `data` points to */

@@ -16,7 +16,7 @@ typedef struct path_dictionary_context_t path_dictionary_context_t; /* the dicti
 typedef struct path_dictionary_vtable_t path_dictionary_vtable_t;   /* path_dictionary_vtable.h */
 
 /*
- * A dictionary: its functions and its state. 16 bytes. It belongs to whoever produced it - for ovstage, to the library,
+ * A dictionary: its functions and its state. 16 bytes. It belongs to what produced it - for ovstage, to the library,
  * which answers it in ovstage_get_path_dictionary() - and neither it nor its members are ever freed by a client.
  */
 typedef struct path_dictionary_instance_t {

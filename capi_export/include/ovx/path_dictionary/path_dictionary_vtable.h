@@ -4,8 +4,8 @@
  * A dictionary interns strings to tokens and paths to handles, and keeps ordered lists of paths. Interning the same
  * text twice gives the same handle. Tokens and paths are never given back one by one: they live as long as the
  * dictionary, which is until the last stage instance of the process is destroyed. Only paths that came with a list and
- * that nothing names go earlier, when somebody calls compact of the extension table (ovstage/ovstage_go.h). A handle of
- * an earlier dictionary, or of a path that has gone, is refused, not misread.
+ * that nothing names go earlier, when a program calls compact of the extension table (ovstage/ovstage_go.h). A handle
+ * of an earlier dictionary, or of a path that has gone, is refused, not misread.
  *
  * Rules that hold for every slot:
  *   Threads   any number at once; no call waits for a stage operation.
