@@ -56,12 +56,11 @@ static void lay_out(DLTensor* out, const DLTensor* tensor, int64_t* axes) {
   };
 }
 
-enum { MOST_AXES = 64 };
-
 /* NULL: out of memory, or no tensor that can be exported. The caller lays the tensor out, which form it has is not
  * known here. */
 static export* begin(ovstage_instance_t* instance, ov_block* block, const DLTensor* tensor) {
-  if (tensor->ndim < 0 || tensor->ndim > MOST_AXES || (tensor->ndim > 0 && tensor->shape == NULL)) return NULL;
+  if (tensor->ndim < 0 || tensor->ndim > OVSTAGE_GO_MOST_AXES || (tensor->ndim > 0 && tensor->shape == NULL))
+    return NULL;
   export* e = malloc(sizeof *e + 2 * ((size_t)tensor->ndim + 1) * sizeof(int64_t));
   if (e == NULL) return NULL;
   e->block = block;
@@ -115,7 +114,7 @@ DLManagedTensor* ov_export_legacy(ovstage_instance_t* instance, ov_block* block,
 /* The bytes of a tensor without gaps, as a block of their own; the caller owns it. NULL: out of memory, or there are
  * gaps. */
 static ov_block* copy_of(const DLTensor* tensor) {
-  if (tensor->ndim < 0 || tensor->ndim > MOST_AXES || tensor->strides != NULL) return NULL;
+  if (tensor->ndim < 0 || tensor->ndim > OVSTAGE_GO_MOST_AXES || tensor->strides != NULL) return NULL;
   uint64_t bits = (uint64_t)tensor->dtype.bits * tensor->dtype.lanes;
   for (int32_t i = 0; i < tensor->ndim; i++) bits *= (uint64_t)tensor->shape[i];
   ov_block* copy = ov_block_alloc((bits + 7) / 8, OV_PURPOSE_COLUMNS);

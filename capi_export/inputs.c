@@ -189,11 +189,11 @@ ov_batch* ov_input_batches(ov_inputs* in, const ovstage_go_batch_t* batches, siz
 static void own_axes(ov_inputs* in, DLTensor* tensors, size_t count) {
   size_t axes = 0;
   for (size_t i = 0; i < count; i++)
-    if (tensors[i].ndim > 0 && tensors[i].ndim <= OV_MOST_AXES) axes += 2 * (size_t)tensors[i].ndim;
+    if (tensors[i].ndim > 0 && tensors[i].ndim <= OVSTAGE_GO_MOST_AXES) axes += 2 * (size_t)tensors[i].ndim;
   int64_t* at = axes > 0 ? room_for(in, "tensors", axes, sizeof *at) : NULL;
   for (size_t i = 0; at != NULL && i < count; i++) {
     DLTensor* t = &tensors[i];
-    if (t->ndim <= 0 || t->ndim > OV_MOST_AXES) continue;
+    if (t->ndim <= 0 || t->ndim > OVSTAGE_GO_MOST_AXES) continue;
     size_t size = (size_t)t->ndim * sizeof *at;
     if ((uintptr_t)t->shape >= OV_FIRST_ADDRESS) t->shape = ov_take(at, t->shape, size);
     if ((uintptr_t)t->strides >= OV_FIRST_ADDRESS) t->strides = ov_take(at + t->ndim, t->strides, size);

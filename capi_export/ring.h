@@ -210,7 +210,6 @@ void ov_op_error_set(const char* text, size_t length);
 
 #define OV_FIRST_ADDRESS 4096 /* what is lower in a pointer is no address: Go must not meet it there */
 #define OV_MOST_LEVELS 64     /* how deep conditions may lie in each other; it also ends one that lies in itself */
-#define OV_MOST_AXES 32       /* what has more is an uninitialised descriptor rather than a tensor */
 
 /* The copies that one call makes of what it was given. Those of a usual call need no allocation. */
 typedef struct ov_inputs {

@@ -173,7 +173,7 @@ func (b *batch) lend(t *C.DLManagedTensorVersioned) memory.Block {
 	return memory.FromC(unsafe.Pointer(C.ov_managed_lend(b.managed, t, unsafe.Pointer(&bytes[0]), C.uint64_t(len(bytes)))))
 }
 
-const maxAxes = C.OV_MOST_AXES
+const maxAxes = C.OVSTAGE_GO_MOST_AXES
 
 // collect describes entry k of an array of tensors, in place. Memory of another device is refused here, before anybody can
 // look at it.

@@ -296,7 +296,7 @@ typedef struct {
 
 extern PyType_Spec imported_spec;
 
-enum { MOST_AXES = 64 }; /* what NumPy and the buffer protocol go up to; more is no tensor but garbage */
+enum { MOST_AXES = OVSTAGE_GO_MOST_AXES };
 
 /* Ask `object` for its tensor and take it over. `where` names the argument in messages. */
 bool import_open(imported* out, PyObject* object, PyObject* stream, const char* where);

@@ -167,8 +167,6 @@ static bool describe_view(source* self, DLDataType type, DLTensor* out) {
   return strides_of_view(self, &out->strides);
 }
 
-enum { MOST_WRITTEN_AXES = 32 }; /* what the engine takes; it refuses more without a look at the shape */
-
 /* A DLTensor, whose view stays open and keeps the object. Its fields may be assigned by other threads, and by Python
  * code that runs before the write does: shape and strides are copied, and the owner of the elements is held. */
 static bool open_descriptor(source* self, PyObject* object, argument* at, DLTensor* out) {
@@ -179,7 +177,7 @@ static bool open_descriptor(source* self, PyObject* object, argument* at, DLTens
 
   /* From here to the end no Python code runs. */
   memcpy(out, self->view.buf, sizeof *out);
-  bool readable = out->ndim > 0 && out->ndim <= MOST_WRITTEN_AXES && out->shape;
+  bool readable = out->ndim > 0 && out->ndim <= MOST_AXES && out->shape;
   if (readable && !check_axes(out, &room, PyExc_ValueError, argument_text(at))) return false;
   if (!readable) { /* one element, or no tensor: the engine says so */
     out->shape = out->strides = NULL;

@@ -152,7 +152,7 @@ class DLDataType(ctypes.Structure):
         return hash((self.code, self.bits, self.lanes))
 
 
-_MOST_AXES = 64  # what NumPy and the buffer protocol go up to; more is no tensor but garbage
+_MOST_AXES = 64  # OVSTAGE_GO_MOST_AXES of the C headers
 
 
 class DLTensor(ctypes.Structure):

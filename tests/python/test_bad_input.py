@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from ovstage import (
     Predicate,
     Scope,
     WriteDesc,
+    dlpack,
     make_dltensor,
 )
 
@@ -237,14 +239,19 @@ def test_export_of_a_descriptor_that_was_made_to_reach_too_far(fields, reach, op
         make_dltensor(export)
 
 
-@pytest.mark.parametrize("ndim", [-1, 33, 65, 2**31 - 1])
+def test_python_knows_the_most_axes_of_the_headers():
+    header = Path(__file__).parents[2] / "capi_export/include/ovstage/ovstage_go.h"
+    assert f"#define OVSTAGE_GO_MOST_AXES {dlpack._MOST_AXES}\n" in header.read_text()
+
+
+@pytest.mark.parametrize("ndim", [-1, 65, 2**31 - 1])
 def test_descriptor_with_axes_that_are_not_there(sealed, ndim):
     tensor = make_dltensor(np.float32([8, 9]))
     tensor.ndim = ndim
     refused(write(sealed, tensor), ErrorCode.INVALID_ARGUMENT, "ndim", ndim)
 
 
-@pytest.mark.parametrize("ndim", [2, 7, 32])
+@pytest.mark.parametrize("ndim", [2, 7, 33, 64])
 def test_axes_raised_beyond_the_arrays_of_a_descriptor(sealed, ndim):
     tensor = make_dltensor(np.float32([8, 9]))
     export = ManagedDLTensor(tensor, manager_ctx=None)

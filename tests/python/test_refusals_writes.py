@@ -139,8 +139,8 @@ WRITES: list[Row] = [
         lambda s: s.put(bare(byte_offset=2**64 - 1), "new"),
     ),
     (
-        'OvstageError: INVALID_ARGUMENT: attribute "new": tensors[0].ndim is 33, expected 0 to 32',
-        lambda s: s.put(tensor(ndim=33), "new"),
+        'OvstageError: INVALID_ARGUMENT: attribute "new": tensors[0].ndim is 65, expected 0 to 64',
+        lambda s: s.put(tensor(ndim=65), "new"),
     ),
     (
         'OvstageError: INVALID_ARGUMENT: attribute "new": tensors[0].shape is NULL with ndim 1',

@@ -26,6 +26,10 @@ extern "C" {
 
 #define OVSTAGE_GO_V1_NAME "ovstage.go.v1"
 
+/* The most axes of a tensor, given or described: what NumPy and the buffer protocol go up to. A descriptor with more is
+ * refused without a look at its shape. */
+#define OVSTAGE_GO_MOST_AXES 64
+
 /*
  * What libovstage.so says of itself to a program that looks at the file without loading it, which starts the engine: an
  * ELF note of this name and type. 20 bytes.
