@@ -63,16 +63,19 @@ func (s *Stage) FetchMap(id MapID) (*MapGroup, error) {
 		return nil, wrap(failure, "attribute %q", s.quoted(m.name))
 	}
 	a := s.attributes[m.name]
-	typeName := m.schema.Type.Token
+	typeName, role := m.schema.Type.Token, m.schema.Semantic
 	if typeName == 0 && g.column != nil {
 		typeName = g.column.Schema().Type.Token
+	}
+	if role == 0 && g.column != nil { // none is that of the column
+		role = g.column.Schema().Semantic
 	}
 	n := g.prims.Len()
 	_ = s.dict.AddRef(m.query.Handle)
 	g.fetched = true
 	m.next++
 	return &MapGroup{Key: m.firstKey + uint64(m.next-1), Group: Group{
-		Attribute: m.name, Ordinal: m.ordinal, Semantic: m.schema.Semantic, List: m.query.Handle,
+		Attribute: m.name, Ordinal: m.ordinal, Semantic: role, List: m.query.Handle,
 		Type: pathdict.Token(typeName), PrimOffset: offset, PrimMap: positions, PrimCount: uint32(n), Count: uint32(n),
 		Data: g.block.Retain(), Spans: g.spans.Retain(), Rows: n, DType: m.schema.DType, Array: m.schema.Array,
 		Floor: s.floorOf(a), Generation: a.generation(column.Latest),

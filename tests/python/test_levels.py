@@ -229,6 +229,24 @@ def test_a_map_of_fixed_values(make_table, level, kind):
         check_layout(group, 0, values, lanes, axes, level)
 
 
+def test_a_map_that_names_no_role_has_that_of_the_column(make_table, level, kind):
+    lanes, role, axes = kind
+    table, values = make_table(4), rows_of(4, lanes)
+    table.stage.write_attribute(table.query, "v", 1, values, is_array=False, semantic=role).wait()
+    table.seal(1)
+    with table.stage.map_attribute(table.query, "v", 2) as mapping:
+        (group,) = mapping.groups()
+        check_layout(group, 0, values, lanes, axes, level)
+        del group
+    with table.stage.map_attribute(table.query, "v", 3, element_sizes=None, initial="zero", group_rows=2) as mapping:
+        for group in mapping.groups():
+            check_layout(group, 0, np.zeros((2, lanes)), lanes, axes, level)
+            del group
+    table.seal(3)
+    with table.group("v", 3) as group:
+        check_layout(group, 0, np.zeros((4, lanes)), lanes, axes, level)
+
+
 def test_a_map_of_arrays(make_table, level, kind):
     lanes, role, axes = kind
     table = make_table(3)
