@@ -7,6 +7,8 @@ import functools
 import numpy as np
 import pytest
 
+BOTH_LEVELS = True
+
 VALUES = np.float32([1, 2])
 PRIMS = ["/World/A", "/World/B"]
 

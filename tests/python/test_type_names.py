@@ -11,6 +11,8 @@ from ovstage import AttributeSemantic, OvstageError, Stage, WriteDesc
 A, B = ["/World/A"], ["/World/B"]
 BOTH = A + B
 
+BOTH_LEVELS = True
+
 
 def ids(stage: Stage, *texts: str) -> np.ndarray:
     return np.array(stage._intern_tokens(texts), np.uint64)

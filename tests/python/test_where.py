@@ -13,6 +13,8 @@ import pytest
 import ovstage
 from ovstage import ErrorCode, Filter, FilterOp, OrdinalRange, OvstageError, Predicate
 
+BOTH_LEVELS = True
+
 DONES = np.array([False, True, False, False, True, False])
 
 
