@@ -2,31 +2,45 @@ package column
 
 import "ovstage.dev/ovstage/gocore/bitset"
 
-// Changed returns the rows that sealed writes and deletes changed in [start, end], those that were changed again after
-// end, and the highest ordinal of a change in the range.
-func (c *Column) Changed(start, end uint64) (in, after bitset.Set, last uint64) {
-	in = bitset.New(len(c.paths))
-	last = c.changes.between(start, end, in)
-	if end < c.sealed.ordinal {
-		after = bitset.New(len(c.paths))
-		c.changes.between(end+1, Latest, after)
+// Changed returns the rows that sealed writes and deletes changed in [start, end], and the highest ordinal of a change in the
+// range. The set is the column's own: it is true until Changed is asked again.
+func (c *Column) Changed(start, end uint64) (rows *bitset.Sparse, last uint64) {
+	rows = &c.asked.changed
+	rows.Reset(len(c.paths))
+	return rows, c.changes.between(start, end, rows)
+}
+
+// ChangedAfter returns the rows that sealed writes and deletes changed after an ordinal. The set is the column's own: it is
+// true until ChangedAfter is asked again.
+func (c *Column) ChangedAfter(ordinal uint64) *bitset.Sparse {
+	rows := &c.asked.after
+	rows.Reset(0)
+	if ordinal < c.sealed.ordinal {
+		rows.Reset(len(c.paths))
+		c.changes.between(ordinal+1, Latest, rows)
 	}
-	return in, after, last
+	return rows
 }
 
 // Frontier is the ordinal from which Changed is exact.
 func (c *Column) Frontier() uint64 { return c.changes.frontier }
 
-// UnsealedIn returns the rows that unsealed writes and deletes in [start, end] name, and the lowest ordinal of one.
-func (c *Column) UnsealedIn(start, end uint64) (rows bitset.Set, first uint64) {
+// UnsealedIn returns the rows that unsealed writes and deletes in [start, end] name, and the lowest ordinal of one. The set is
+// the column's own: it is true until UnsealedIn is asked again.
+func (c *Column) UnsealedIn(start, end uint64) (rows *bitset.Sparse, first uint64) {
+	rows = &c.asked.unsealed
+	rows.Reset(0)
+	var added Rows
 	for _, r := range c.upTo(end) {
-		if r.ordinal < start {
+		if r.ordinal < start || r.rows.same(added) {
 			continue
 		}
-		if rows == nil {
-			rows, first = bitset.New(len(c.paths)), r.ordinal
+		if rows.Count() == 0 {
+			rows.Reset(len(c.paths))
+			first = r.ordinal
 		}
-		r.rows.mark(rows)
+		r.rows.addTo(rows)
+		added = r.rows
 	}
 	return rows, first
 }

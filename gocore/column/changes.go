@@ -37,7 +37,7 @@ func (c *changes) add(ordinal uint64, rows Rows, live int) {
 
 // between adds to set the rows that changed in [start, end], as far as is known, and returns the highest ordinal of such a
 // change.
-func (c *changes) between(start, end uint64, set bitset.Set) (last uint64) {
+func (c *changes) between(start, end uint64, set *bitset.Sparse) (last uint64) {
 	switch {
 	case c.frontier < start || start > end:
 	case c.latest != nil:
@@ -57,20 +57,24 @@ func (c *changes) between(start, end uint64, set bitset.Set) (last uint64) {
 		}
 		return 1
 	})
+	var added Rows
 	for _, ch := range c.log[first:] {
 		if ch.ordinal > end {
 			break
 		}
-		ch.rows.mark(set)
+		if !ch.rows.same(added) { // the steady frame writes the same rows again
+			ch.rows.addTo(set)
+			added = ch.rows
+		}
 		last = ch.ordinal
 	}
 	return last
 }
 
 // names reports, by row, the changes that a range from the frontier on must tell.
-func (c *changes) names(set bitset.Set) {
+func (c *changes) names(set *bitset.Sparse) {
 	for _, ch := range c.log {
-		ch.rows.mark(set)
+		ch.rows.addTo(set)
 	}
 	c.between(c.frontier, Latest, set)
 }

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"ovstage.dev/ovstage/gocore/bitset"
 	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/tensor"
 )
@@ -21,8 +22,13 @@ type Column struct {
 	triedHistory int
 
 	changes changes
+	asked   asked
 	spares  []spareBlock // earlier sealed blocks, newest first, kept for reuse
 }
+
+// asked are the sets with which a column answers. Each is used again by the next question of its kind, so that what an answer
+// costs is what it holds, however many rows the column has.
+type asked struct{ changed, after, unsealed bitset.Sparse }
 
 // New returns an empty column.
 func New(schema Schema) *Column {
@@ -129,5 +135,5 @@ func (c *Column) Close() {
 		b.block.Release()
 	}
 	c.changes.close()
-	c.sealed, c.history, c.records, c.spares = state{}, nil, nil, nil
+	c.sealed, c.history, c.records, c.spares, c.asked = state{}, nil, nil, nil, asked{}
 }

@@ -157,6 +157,17 @@ func (r Rows) mark(set bitset.Set) {
 	}
 }
 
+// addTo is mark for a set that costs what it holds.
+func (r Rows) addTo(set *bitset.Sparse) {
+	if start, interval := r.Interval(); interval {
+		set.AddRange(start, r.end)
+		return
+	}
+	for _, row := range r.List() {
+		set.Add(int(row))
+	}
+}
+
 // each calls f for every listed row.
 func (r Rows) each(f func(row int)) {
 	if !r.index.Valid() {

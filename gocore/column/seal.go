@@ -128,7 +128,6 @@ func (c *Column) reclaim() {
 	for _, r := range c.records {
 		r.rows.mark(named)
 	}
-	c.changes.names(named)
 	for _, s := range c.history {
 		if s.live == nil {
 			named.AddRange(0, s.extent)
@@ -137,6 +136,10 @@ func (c *Column) reclaim() {
 	}
 	unnamed := slices.Clone(c.sealed.gone)
 	unnamed.AndNot(named)
+	var told bitset.Sparse
+	told.Reset(len(c.paths))
+	c.changes.names(&told)
+	told.EachIn(0, 64*len(unnamed), unnamed.Remove)
 	rows := unnamed.AppendTo(nil, len(c.paths))
 	if len(rows) < minReclaim {
 		return

@@ -59,6 +59,9 @@ func (s Snapshot) Live(row int) bool {
 // Gone reports whether a row is deleted.
 func (s Snapshot) Gone(row int) bool { return s.gone.Has(row) }
 
+// Deleted is the number of deleted rows.
+func (s Snapshot) Deleted() int { return s.lost }
+
 // AllLive returns the rows that hold a value. It stays as it is when the column goes on.
 func (s Snapshot) AllLive() bitset.Set {
 	if s.live != nil {

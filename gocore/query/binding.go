@@ -3,7 +3,6 @@ package query
 import (
 	"slices"
 
-	"ovstage.dev/ovstage/gocore/bitset"
 	"ovstage.dev/ovstage/gocore/column"
 	"ovstage.dev/ovstage/gocore/invariants"
 	"ovstage.dev/ovstage/gocore/memory"
@@ -18,6 +17,7 @@ type Binding struct {
 	missing []uint32    // positions without a row, ascending
 	grown   uint64      // rows that the column had ever given out when missing positions were looked up
 	plan    *Plan       // for the shape it names
+	inverse *inverse    // of the list of rows, once a small set was asked for
 }
 
 // Rows returns the rows of the listed prims that have one, in list order: of all of them when Missing is 0.
@@ -202,26 +202,6 @@ func (b *Binding) Each(f func(position int, row uint32)) {
 		}
 		k++
 	}
-}
-
-// EachIn is Each for those whose row is in a set. Where rows are consecutive it costs what the set holds.
-func (b *Binding) EachIn(set bitset.Set, f func(position int, row uint32)) {
-	start, interval := b.rows.Interval()
-	if !interval {
-		b.Each(func(position int, row uint32) {
-			if set.Has(int(row)) {
-				f(position, row)
-			}
-		})
-		return
-	}
-	skipped := 0 // of the missing positions
-	set.EachIn(start, b.rows.End(), func(row int) {
-		for skipped < len(b.missing) && int(b.missing[skipped]) <= row-start+skipped {
-			skipped++
-		}
-		f(row-start+skipped, uint32(row))
-	})
 }
 
 // current reports whether the column still answers as b says.

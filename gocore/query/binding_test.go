@@ -3,7 +3,6 @@ package query
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -129,47 +128,6 @@ func TestPlanCoversWhatIsSealed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []uint32{4}, plan.Pending)
 	assert.Equal(t, 1, plan.Count)
-}
-
-// EachIn finds what Each does, whichever way the rows lie and positions are missing.
-func TestEachInASet(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	for range 300 {
-		b := newBench(t)
-		var there, listed []string
-		for i := range 150 {
-			path := fmt.Sprintf("/p%d", i)
-			if random.IntN(3) > 0 {
-				there = append(there, path)
-			}
-			if random.IntN(4) > 0 {
-				listed = append(listed, path)
-			}
-		}
-		if random.IntN(2) == 0 { // rows in the order of the list: an interval with missing positions in it
-			listed = listed[random.IntN(len(listed)):]
-			there = slices.DeleteFunc(there, func(path string) bool { return !slices.Contains(listed, path) })
-		}
-		if len(there) == 0 {
-			continue
-		}
-		b.grow(b.list(there...))
-		b.seal(b.grow(b.list(there[random.IntN(len(there)):]...)), 1)
-		changed, _, _ := b.column.Changed(1, 1)
-		binding, err := b.bindings.Of(b.column, b.list(listed...))
-		require.NoError(t, err)
-		var expected, found [][2]int
-		binding.Each(func(position int, row uint32) {
-			if changed.Has(int(row)) {
-				expected = append(expected, [2]int{position, int(row)})
-			}
-		})
-		binding.EachIn(changed, func(position int, row uint32) { found = append(found, [2]int{position, int(row)}) })
-		require.Equal(t, expected, found)
-		if binding.All(changed) {
-			require.Len(t, found, len(listed))
-		}
-	}
 }
 
 func TestCacheIsBounded(t *testing.T) {

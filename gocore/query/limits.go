@@ -7,4 +7,8 @@ package query
 const (
 	maxBindings  = 4096
 	minPositions = 1 << 18
+
+	// A list of so many rows or more is inverted for a set that holds at most one row for so many that are listed.
+	minInverse = 256
+	perInverse = 32
 )

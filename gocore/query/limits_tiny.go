@@ -6,4 +6,7 @@ package query
 const (
 	maxBindings  = 3
 	minPositions = 64
+
+	minInverse = 1
+	perInverse = 1
 )

@@ -54,33 +54,19 @@ func (b *Binding) PlanOf(s column.Snapshot) (*Plan, error) {
 	})
 }
 
-// Select is a plan of those listed prims whose rows are in a set and wanted. The caller owns it. Where the rows of the list
-// are consecutive it costs what the set holds.
-func (b *Binding) Select(among bitset.Set, wanted func(row uint32) bool) (*Plan, error) {
-	most := b.list.Len()
-	if start, interval := b.rows.Interval(); interval {
-		most = among.CountIn(start, b.rows.End())
-	}
-	plan := &Plan{}
-	if most == 0 {
+// Select is a plan of those listed prims whose rows are in a set and wanted. The caller owns it. It costs what EachIn does.
+func (b *Binding) Select(among *bitset.Sparse, wanted func(row uint32) bool) (*Plan, error) {
+	plan, met := &Plan{}, b.meet(among)
+	if met.most == 0 {
 		return plan, nil
 	}
-	return plan, plan.fill(most, func(add func(position int, row uint32)) {
-		b.EachIn(among, func(position int, row uint32) {
+	return plan, plan.fill(met.most, func(add func(position int, row uint32)) {
+		met.each(func(position int, row uint32) {
 			if wanted(row) {
 				add(position, row)
 			}
 		})
 	})
-}
-
-// All reports whether a set holds the row of every listed prim, judged without looking at lists: no may mean perhaps.
-func (b *Binding) All(set bitset.Set) bool {
-	start, interval := b.rows.Interval()
-	if !interval {
-		start = 0
-	}
-	return len(b.missing) == 0 && set.CountIn(start, b.rows.End()) == b.rows.End()-start
 }
 
 // fill enters the prims that walk adds, at most so many and in list order.

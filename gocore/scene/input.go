@@ -42,7 +42,7 @@ func open(c *column.Column, ordinal uint64) (input, error) {
 		block.Release()
 		return one, err
 	}
-	one.bytes, one.copy, one.alive, one.unsealed = block.Bytes(), block, c.AllAlive(ordinal), unsealed
+	one.bytes, one.copy, one.alive, one.unsealed = block.Bytes(), block, c.AllAlive(ordinal), unsealed.Set()
 	return one, nil
 }
 

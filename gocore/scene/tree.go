@@ -78,7 +78,8 @@ func (t *tree) compare(in *input, name pathdict.Token) {
 		return
 	}
 	in.all = false
-	in.sealed, _, _ = in.column.Changed(t.floors[name]+1, column.Latest)
+	changed, _ := in.column.Changed(t.floors[name]+1, column.Latest)
+	in.sealed = changed.Set()
 }
 
 // grow makes the tree of columns. Dense path indices rise from parent to child, so that sorting by them is all it takes.

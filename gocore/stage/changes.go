@@ -15,15 +15,14 @@ import (
 func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) error {
 	var turns []turn
 	return s.parts(q, name, r.End, func(p *part) error {
-		rows := p.binding.Rows()
-		if unsealed, first := p.column.UnsealedIn(r.Start, r.End); rows.Any(unsealed) {
+		if unsealed, first := p.column.UnsealedIn(r.Start, r.End); p.binding.Any(unsealed) {
 			return errorf(WriteFloorViolation, "attribute %q changes at ordinal %d, which is not sealed, the write floor is %d; "+
 				"end the range at the floor, or advance the floor first", s.quoted(name), first, p.floor)
 		}
 		if turns == nil {
 			turns = p.attribute.turns(r, p.floor)
 		}
-		if !rows.Any(turns[p.attribute.at(p.column)].in) {
+		if !p.binding.Any(turns[p.attribute.at(p.column)].in) {
 			return nil
 		}
 		if prim, overtaken := p.overtaken(turns); overtaken {
@@ -34,11 +33,12 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) e
 	})
 }
 
-// turn is what happened to the rows of one column in a range and after it.
+// turn is what happened to the rows of one column in a range and after it. The sets are the column's.
 type turn struct {
-	in, after bitset.Set
-	last      uint64 // the highest ordinal of a change in the range
-	kept      bool   // the state as of the end of the range is kept
+	in    *bitset.Sparse
+	last  uint64         // the highest ordinal of a change in the range
+	kept  bool           // the state as of the end of the range is kept
+	after *bitset.Sparse // where it is not
 }
 
 // turns are the turns of every column of the attribute.
@@ -46,8 +46,10 @@ func (a *attribute) turns(r Range, floor uint64) []turn {
 	turns := make([]turn, len(a.columns))
 	for i, c := range a.columns {
 		t := &turns[i]
-		t.in, t.after, t.last = c.Changed(r.Start, r.End)
-		t.kept = c.Kept(r.End, floor)
+		t.in, t.last = c.Changed(r.Start, r.End)
+		if t.kept = c.Kept(r.End, floor); !t.kept {
+			t.after = c.ChangedAfter(r.End)
+		}
 	}
 	return turns
 }
@@ -91,6 +93,9 @@ func (s *Stage) addChanged(to *read, p *part, turns []turn, end uint64) error {
 	defer values.Release()
 	if err := s.serve(to, p, values, last); err != nil {
 		return err
+	}
+	if p.state.Deleted() == 0 {
+		return nil
 	}
 	// A prim that has its value in another column by now is not deleted; one that several columns lost is reported as deleted by
 	// the column that changed last.

@@ -111,11 +111,13 @@ func (s *Stage) touched(a *attribute, r Range) (query.Query, error) {
 		if err := c.Seal(s.floorOf(a)); err != nil {
 			return query.Query{}, wrap(err, "attribute %q", s.quoted(a.name))
 		}
-		rows := c.Sealed().AllLive()
+		list := func(row int) { paths = append(paths, c.Path(row)) }
 		if r.HasStart {
-			rows, _, _ = c.Changed(r.Start, r.End)
+			rows, _ := c.Changed(r.Start, r.End)
+			rows.Each(list)
+		} else {
+			c.Sealed().AllLive().Each(list)
 		}
-		rows.Each(func(row int) { paths = append(paths, c.Path(row)) })
 	}
 	if len(a.columns) > 1 { // a prim that changed its type has rows in two
 		slices.Sort(paths)
