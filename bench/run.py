@@ -17,6 +17,7 @@ from pathlib import Path
 
 import calls
 import columns
+import feed
 import filters
 import footprint
 import maps
@@ -48,6 +49,8 @@ SUBJECTS = {
     "population": population.populating,
     "subset": partial.every_second_row,
     "changes": partial.changes,
+    "feed": feed.range_reads,
+    "feed items": feed.changes,
     "sparse": partial.random_rows,
     "shares": partial.subsets,
     "names": names.interning,
