@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/pathdict"
 	"ovstage.dev/ovstage/gocore/stage"
 )
@@ -52,9 +51,7 @@ func (i *instance) nameGroups(n *pathdict.Named) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, g := range i.groups {
-		if g.naming {
-			stage.NameValues(n, g.role, memory.FromC(unsafe.Pointer(C.ov_tensors_block(g.tensors))))
-		}
+		stage.NameValues(n, g.role, g.numbers)
 	}
 }
 

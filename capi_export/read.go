@@ -21,7 +21,7 @@ import (
 type heldGroup struct {
 	tensors *C.DLTensor // made by ov_tensors_fixed or ov_tensors_ragged
 	list    pathdict.ListHandle
-	naming  bool            // its values can be handles of paths or tokens,
+	numbers []byte          // its values, kept by tensors, where they can be handles of paths or tokens,
 	role    tensor.Semantic // as their role says
 }
 
@@ -166,7 +166,7 @@ func (i *instance) hold(g *stage.Group, keep **C.DLTensor) (heldGroup, error) {
 	if g.Type != 0 {
 		C.ov_tensors_name_type(tensors, C.ovx_token_t(g.Type))
 	}
-	return heldGroup{tensors, g.List, stage.Naming(g.DType), g.Semantic}, nil
+	return heldGroup{tensors, g.List, g.Numbers(), g.Semantic}, nil
 }
 
 // The spans of an array column are read as they lie.

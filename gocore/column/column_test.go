@@ -181,11 +181,11 @@ func TestArrayColumnSharesItsArena(t *testing.T) {
 	}
 	write(1, Interval(0, 3), []byte("one"), nil, []byte("three"))
 	assert.Equal(t, []string{"one", "", "three"}, sealedArrays(c))
-	held, spans := c.Sealed().Arena().Retain(), Spans(c.Sealed().Block(), 3)[2]
+	held, spans := c.Sealed().Arena().Block.Retain(), Spans(c.Sealed().Block(), 3)[2]
 	moves := map[memory.Block]bool{}
 	for i := range uint64(200) {
 		write(2+i, Interval(1, 1), []byte("second"))
-		moves[c.Sealed().Arena()] = true
+		moves[c.Sealed().Arena().Block] = true
 	}
 	assert.Equal(t, []string{"one", "second", "three"}, sealedArrays(c))
 	assert.Equal(t, "three", string(spans.of(Arena{Block: held})))

@@ -37,7 +37,7 @@ type Snapshot struct{ *state }
 func (s Snapshot) Block() memory.Block { return s.block }
 
 // Arena is what the spans of an array column point into.
-func (s Snapshot) Arena() memory.Block { return s.arena.Block }
+func (s Snapshot) Arena() Arena { return s.arena }
 
 // Extent is the number of rows in Block.
 func (s Snapshot) Extent() int { return s.extent }

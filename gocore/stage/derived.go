@@ -124,7 +124,8 @@ func (s *Stage) deriveChildren(g *Group, covered []uint32) error {
 			at++
 		}
 	}
-	g.Array, g.Data, g.Spans, g.Rows, g.Count = true, arena.Block, spans, len(covered), g.PrimCount
+	g.Array, g.Data, g.Used, g.Spans = true, arena.Block, 8*total, spans
+	g.Rows, g.Count = len(covered), g.PrimCount
 	return nil
 }
 

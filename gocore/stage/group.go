@@ -32,6 +32,7 @@ type Group struct {
 	Count      uint32       // = PrimCount
 	DataMap    memory.Block // when valid, the row of each covered prim; else row k belongs to covered prim k
 	Spans      memory.Block // array columns: where in Data the values of covered prim k are, a column.Span each
+	Used       int          // array columns: bytes from the start of Data in which the values lie
 	Floor      uint64       // effective floor when the group was made
 	Generation uint64       // rises when the attribute's sealed rows come or go
 }

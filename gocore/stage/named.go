@@ -3,7 +3,6 @@ package stage
 import (
 	"unsafe"
 
-	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/pathdict"
 	"ovstage.dev/ovstage/gocore/query"
 	"ovstage.dev/ovstage/gocore/tensor"
@@ -55,8 +54,8 @@ func (c *bound) name(n *pathdict.Named) {
 	c.Paths(n.Path)
 	schema := c.Schema()
 	n.Token(pathdict.Token(schema.Type.Token))
-	if Naming(schema.DType) {
-		c.Payloads(func(bytes []byte) { nameNumbers(n, schema.Semantic, bytes) })
+	if naming(schema.DType) {
+		c.Payloads(func(bytes []byte) { NameValues(n, schema.Semantic, bytes) })
 	}
 }
 
@@ -79,33 +78,42 @@ func nameCondition(n *pathdict.Named, c *query.Condition) {
 func (g *Group) name(n *pathdict.Named) {
 	n.Token(g.Attribute)
 	n.Token(g.Type)
-	if Naming(g.DType) {
-		NameValues(n, g.Semantic, g.Data)
-	}
+	NameValues(n, g.Semantic, g.Numbers())
 }
 
 // nameValues says what the values of an open map name: they may become those of its column.
 func (m *session) nameValues(n *pathdict.Named) {
 	n.Token(m.name)
 	n.Token(pathdict.Token(m.schema.Type.Token))
-	if !Naming(m.schema.DType) {
+	if !naming(m.schema.DType) {
 		return
 	}
 	for i := range m.groups {
-		NameValues(n, m.schema.Semantic, m.groups[i].block)
+		if g := &m.groups[i]; g.block.Valid() {
+			NameValues(n, m.schema.Semantic, g.block.Bytes()[:g.used])
+		}
 	}
 }
 
-// Naming reports whether values of a type can be handles of paths or tokens.
-func Naming(dtype tensor.DType) bool { return dtype.Code == tensor.UInt && dtype.Bits == 64 }
+// naming reports whether values of a type can be handles of paths or tokens.
+func naming(dtype tensor.DType) bool { return dtype.Code == tensor.UInt && dtype.Bits == 64 }
 
-// NameValues says what the values in a block name, of a type that can be handles.
-func NameValues(n *pathdict.Named, role tensor.Semantic, values memory.Block) {
-	nameNumbers(n, role, values.Bytes()[:values.Size()])
+// Numbers are the bytes in which a group's values lie, when they can be handles, else none. What a block holds beyond the size
+// that was asked for counts too: columns and arenas grow in place.
+func (g *Group) Numbers() []byte {
+	switch {
+	case !naming(g.DType) || !g.Data.Valid():
+		return nil
+	case g.Array:
+		return g.Data.Bytes()[:g.Used]
+	default:
+		return g.Data.Bytes()[g.DataOffset : g.DataOffset+g.Rows*g.DType.Size()]
+	}
 }
 
-// nameNumbers takes numbers for what their role says, and for both where it says nothing.
-func nameNumbers(n *pathdict.Named, role tensor.Semantic, bytes []byte) {
+// NameValues says what values name, of a type that can be handles: they are taken for what their role says, and for both where it
+// says nothing.
+func NameValues(n *pathdict.Named, role tensor.Semantic, bytes []byte) {
 	for _, number := range unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(bytes))), len(bytes)/8) {
 		switch role {
 		case tensor.SemanticRelationshipPathID:

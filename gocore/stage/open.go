@@ -222,6 +222,7 @@ func (s *Stage) lend(m *session, desc MapDesc) error {
 // open takes the group's buffer, with its initial contents.
 func (g *mapped) open(m *session, sizes []uint64) (err error) {
 	size := g.prims.Len() * m.schema.DType.Size()
+	g.used = size
 	switch {
 	case m.schema.Array:
 		err = g.openArrays(m, sizes)
@@ -255,7 +256,7 @@ func (g *mapped) openArrays(m *session, sizes []uint64) error {
 		spans[i] = column.Span{Offset: uint64(arena.Used), Length: n * element}
 		arena.Used += int(n * element)
 	}
-	g.block, g.spans, g.used = arena.Block, block, arena.Used
+	g.block, g.used, g.spans = arena.Block, arena.Used, block
 	if g.column == nil || m.initial != Current {
 		return nil
 	}

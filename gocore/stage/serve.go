@@ -100,7 +100,8 @@ func (s *Stage) serve(to *read, p *part, plan *query.Plan, ordinal uint64) error
 	g.Count = g.PrimCount
 	switch start, dense := plan.Rows.Interval(); {
 	case g.Array:
-		g.Data, g.Spans, g.Rows = p.state.Arena().Retain(), spans, plan.Count
+		arena := p.state.Arena()
+		g.Data, g.Used, g.Spans, g.Rows = arena.Block.Retain(), arena.Used, spans, plan.Count
 	case dense:
 		g.Data, g.DataOffset, g.Rows = p.state.Block().Retain(), start*p.column.Width(), plan.Count
 	default:

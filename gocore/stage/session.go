@@ -45,8 +45,8 @@ type mapped struct {
 	prims   *pathdict.List
 	column  *bound       // the column of their share, when the session was opened
 	block   memory.Block // what the client writes to; invalid once committed
-	spans   memory.Block // array columns: where in block each prim's values are,
-	used    int          // and how many bytes they take
+	used    int          // bytes of block that the values take
+	spans   memory.Block // array columns: where in block each prim's values are
 	fetched bool
 }
 

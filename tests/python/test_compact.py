@@ -13,7 +13,7 @@ import pytest
 from conftest import GONE, Table
 
 import ovstage
-from ovstage import AttributeSemantic, DLDataType, Filter, FilterOp, OvxError, Predicate
+from ovstage import AttributeSemantic, DLDataType, Filter, FilterOp, OrdinalRange, OvxError, Predicate
 
 UNKNOWN = "Prim path handle was not found in this dictionary"
 PATH = "/World/somewhere/here"
@@ -188,6 +188,43 @@ def test_a_path_stays_as_long_as_it_is_named(holder):
             assert number(names) == handle
         names.compact()
         assert gone(names, handle) == (holder not in STAYS)
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_values_stay_that_lie_where_a_block_has_grown_in_place(stage, names, is_array):
+    """Blocks have room beyond the bytes that were asked for, which rows and arrays take that come later."""
+    groups = []
+    for ordinal in range(1, 80):
+        with names.create_path_list_from_strings([f"/To{ordinal}"]) as to:
+            value = np.uint64(names.get_paths(to))
+            source = f"/Source{ordinal % 5 if is_array else ordinal}"
+            values = [value] if is_array else value
+            stage.write([source], "to", ordinal, values, is_array=is_array).wait()
+        stage.advance_write_floor(ordinal).wait()
+        with stage.query() as query, stage.read_attributes(query, ["to"], OrdinalRange.latest(ordinal)) as read:
+            groups.append(read.fetch_next())
+    held = [[int(to) for i in range(group.tensor_count) for to in group.array(i)] for group in groups]
+    texts = [[names.path_to_string(to) for to in each] for each in held]
+    stage.delete(stage.prims(), [], 80).wait()
+    stage.advance_write_floor(80).wait()
+    names.compact()
+    assert [[names.path_to_string(to) for to in each] for each in held] == texts
+    for group in groups:
+        group.release()
+
+
+def test_values_stay_of_a_map_whose_buffer_had_room(stage, names):
+    """It is one that the column had when it was shorter."""
+    for rows in range(1, 40):
+        sources = [f"/Source{i}" for i in range(rows)]
+        for ordinal in (2 * rows - 1, 2 * rows):
+            stage.write(sources, "to", ordinal, np.zeros(rows, np.uint64)).wait()
+            stage.advance_write_floor(ordinal).wait()
+        with stage.map(sources, "to", 100) as session:
+            handle = session.fetch_next().array(0)[-1] = number(names)
+            names.compact()
+            assert names.path_to_string(handle) == PATH
+            session.abort()
 
 
 def test_another_stage_names_paths_too(stage, names):
