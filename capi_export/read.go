@@ -96,31 +96,32 @@ func ovgoFetchReadNext(
 ) (status C.ovstage_api_status_t) {
 	defer guard(c, "ovstage_fetch_read_next", &status)
 	i := of(c)
-	g, err := i.stage.FetchRead(stage.ReadID(read))
+	g, err := i.stage.HandRead(stage.ReadID(read), func(g *stage.Group) error {
+		held, err := i.hold(g, keep)
+		if err != nil {
+			return err
+		}
+		if g.Data.Guarded() { // asked here: the way into C costs more than all the rest of a small fetch
+			C.ov_block_protect(block(g.Data)) // the stage has it to itself no longer
+		}
+		*out = C.ovstage_read_group_t{
+			attribute: C.ovx_token_t(g.Attribute),
+			ordinal:   C.ovstage_ordinal_t(g.Ordinal),
+			is_delete: C.bool(g.Delete),
+			is_array:  C.bool(g.Array),
+			semantic:  C.ovstage_attribute_semantic_t(g.Semantic),
+			prims:     prims(g),
+			data:      data(g, held.tensors),
+			meta:      meta(g),
+		}
+		out.read_group_id = C.ovstage_read_group_id_t(lend(i, i.groups, held))
+		return nil
+	})
 	if err != nil {
 		return fail(err)
 	}
 	if g == nil {
 		return C.OVSTAGE_ERROR_END_OF_ITERATION
-	}
-	held, err := i.hold(g, keep)
-	if err != nil {
-		i.stage.ReturnRead(stage.ReadID(read), g)
-		return fail(err)
-	}
-	if g.Data.Guarded() { // asked here: the way into C costs more than all the rest of a small fetch
-		C.ov_block_protect(block(g.Data)) // the stage has it to itself no longer
-	}
-	*out = C.ovstage_read_group_t{
-		read_group_id: C.ovstage_read_group_id_t(lend(i, i.groups, held)),
-		attribute:     C.ovx_token_t(g.Attribute),
-		ordinal:       C.ovstage_ordinal_t(g.Ordinal),
-		is_delete:     C.bool(g.Delete),
-		is_array:      C.bool(g.Array),
-		semantic:      C.ovstage_attribute_semantic_t(g.Semantic),
-		prims:         prims(g),
-		data:          data(g, held.tensors),
-		meta:          meta(g),
 	}
 	return C.OVSTAGE_OK
 }

@@ -55,6 +55,13 @@ func (s *Stage) Read(id QueryID, names []pathdict.Token, r Range) (ReadID, uint6
 
 // FetchRead returns the next group, or nil after the last. Groups outlive their read.
 func (s *Stage) FetchRead(id ReadID) (*Group, error) {
+	return s.HandRead(id, func(*Group) error { return nil })
+}
+
+// HandRead is FetchRead for a holder that names what its groups do (Name): hand takes the group over. There is no moment at
+// which neither the stage nor the holder names it, so hand runs under the lock of the stage, and calls nothing of it. When hand
+// fails, the read serves the group again.
+func (s *Stage) HandRead(id ReadID, hand func(*Group) error) (*Group, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
@@ -66,24 +73,12 @@ func (s *Stage) FetchRead(id ReadID) (*Group, error) {
 	if r.next == len(r.groups) {
 		return nil, nil
 	}
+	g := &r.groups[r.next]
+	if err := hand(g); err != nil {
+		return nil, err
+	}
 	r.next++
-	return &r.groups[r.next-1], nil
-}
-
-// ReturnRead takes back a group that could not be handed on: the read serves it again.
-func (s *Stage) ReturnRead(id ReadID, g *Group) {
-	if s.lock() != nil {
-		return
-	}
-	defer s.mu.Unlock()
-	switch r, ok := s.reads[id]; {
-	case !ok:
-		g.Release(s.dict)
-	case g == &r.groups[r.next-1]:
-		r.next--
-	default: // another thread has fetched the next one meanwhile
-		r.groups = append(r.groups, *g)
-	}
+	return g, nil
 }
 
 // ReleaseRead ends a read; groups that were not fetched go with it.
