@@ -42,6 +42,9 @@ func (s Snapshot) Arena() Arena { return s.arena }
 // Extent is the number of rows in Block.
 func (s Snapshot) Extent() int { return s.extent }
 
+// Rows is how many of them hold a value.
+func (s Snapshot) Rows() int { return s.rows }
+
 // Ordinal is the highest ordinal of a change in it.
 func (s Snapshot) Ordinal() uint64 { return s.ordinal }
 

@@ -7,7 +7,7 @@ looked at in one step, so that no writer that seals in between is missed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -146,7 +146,7 @@ class Changes:
     def poll(self) -> Item | None:
         """What changed since the last item, or ``None``: it does not wait."""
         self._moves = self._stage._floor_moves(0, 0)
-        tokens = self._followed()
+        tokens, there = self._followed()
         while tokens:
             since = [self._since.get(token, self._begin) for token in tokens]
             read, ends = self._stage._read_since(self._query, tokens, since)
@@ -154,13 +154,13 @@ class Changes:
                 read.wait()
                 told = list(read.groups())
             try:
-                later = self._followed()
+                later, still = self._followed()
                 if later == tokens:
-                    return self._item(tokens, since, ends, told)
+                    return self._item(tokens, there, since, ends, told)
             finally:
                 for group in told:
                     group.release()
-            tokens = later  # one more came meanwhile, and may have been sealed together with these
+            tokens, there = later, still  # one more came meanwhile, and may have been sealed together with these
         return None
 
     def __iter__(self) -> Iterator[Item]:
@@ -182,15 +182,18 @@ class Changes:
 
     # --- steps ---
 
-    def _followed(self) -> list[int]:
-        """The attributes to ask for: those that were named, or all that there are, and those that were told of."""
+    def _followed(self) -> tuple[list[int], Collection[int]]:
+        """The attributes to ask for: those that were named, or all that there are, and those that were told of. Then those
+        of them that are not to be forgotten."""
         if self._asked is not None:
-            return self._asked
-        return list(dict.fromkeys([*self._since, *(row[0] for row in self._stage._attributes())]))
+            return self._asked, self._asked
+        there = {row[0]: None for row in self._stage._attributes()}
+        return list(dict.fromkeys([*self._since, *there])), there
 
     def _item(
         self,
         tokens: Sequence[int],
+        there: Collection[int],
         since: Sequence[int | None],
         ends: Sequence[tuple[int, bool]],
         groups: Sequence[ReadGroup],
@@ -198,8 +201,8 @@ class Changes:
         changes = self._changes(tokens, since, ends, groups)
         known = {token: until for token, (until, _) in zip(tokens, ends, strict=True)}
         self._since.update(known)
-        if self._asked is None and not changes:  # what is gone and was told to be so need not be asked for again
-            there = {row[0] for row in self._stage._attributes()}
+        if self._asked is None and not changes:
+            # What was gone before the read, sealed state and all, has been told to be so, and need not be asked for again.
             self._since = {token: until for token, until in self._since.items() if token in there}
         if not changes:
             return None

@@ -279,7 +279,7 @@ class Stage(native.Stage):
             for attribute in stage.attributes():
                 print(attribute.name, attribute.type_name, attribute.dtype, attribute.prim_count)
         """
-        rows = self._attributes()
+        rows = [row for row in self._attributes() if row[5]]
         tokens = list({token for name, kind, *_ in rows for token in (name, kind)})
         texts = dict(zip(tokens, self._token_strings(tokens), strict=True))
         found = [

@@ -326,3 +326,28 @@ def test_nothing_is_left_behind(stage):
         counters["live_queries"],
     )
     assert isinstance(changes, Changes) and "attribute" in repr(changes)
+
+
+@pytest.mark.parametrize("attributes", [None, ["x"]])
+def test_a_delete_is_told_of_that_was_not_sealed_when_nothing_had_changed(stage, attributes):
+    """All prims have lost the attribute by then, and the consumer looks once before that is sealed."""
+    changes = stage.changes(attributes)
+    stage.write(["/A"], "x", 1, np.float32([1])).wait()
+    stage.advance_write_floor(1).wait()
+    assert changes.poll()["x"].prims == ["/A"]
+    stage.delete(["/A"], [], 2).wait()
+    assert changes.poll() is None
+    stage.advance_write_floor(2).wait()
+    assert changes.poll()["x"].deleted == ["/A"]
+    assert changes.poll() is None
+
+
+def test_what_is_sealed_is_told_to_a_new_consumer_though_its_delete_waits(stage):
+    stage.write(["/A"], "x", 1, np.float32([1])).wait()
+    stage.advance_write_floor(1).wait()
+    stage.delete(["/A"], [], 2).wait()
+    assert stage.attributes() == []
+    changes = stage.changes()
+    assert changes.poll()["x"].values.tolist() == [1]
+    stage.advance_write_floor(2).wait()
+    assert changes.poll()["x"].deleted == ["/A"]

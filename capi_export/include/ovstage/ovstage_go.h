@@ -160,7 +160,7 @@ typedef struct {
   DLDataType dtype;      /* of a value, or of an element of its array: all lanes */
   ovstage_attribute_semantic_t semantic;
   bool is_array;
-  uint64_t prims;                /* how many have a value, sealed or not */
+  uint64_t prims;                /* how many have a value, sealed or not; 0: its last deletes are not sealed yet */
   ovstage_ordinal_t write_floor; /* of the attribute */
   ovstage_ordinal_t newest;      /* ordinal of the newest write or delete, sealed or not */
   uint64_t bytes;                /* of memory, with buffers that are kept for the next write */
