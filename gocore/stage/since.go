@@ -98,10 +98,8 @@ func (s *Stage) follow(to *read, q query.Query, everywhere bool, c *Cursor) erro
 
 // forgot reports whether some of the changes since an ordinal are told of no more.
 func (s *Stage) forgot(a *attribute, since uint64) bool {
-	if since+1 < s.frontier {
-		return true
-	}
-	return a != nil && slices.ContainsFunc(a.columns, func(c *bound) bool { return since+1 < c.Frontier() })
+	behind := func(frontier uint64) bool { return since < frontier && since+1 < frontier } // since may be the highest that there is
+	return behind(s.frontier) || a != nil && slices.ContainsFunc(a.columns, func(c *bound) bool { return behind(c.Frontier()) })
 }
 
 // touched is a query of the prims that changed in a range, or, of a latest read, of those that have a value.

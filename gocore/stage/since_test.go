@@ -216,3 +216,12 @@ func TestBadCursors(t *testing.T) {
 		require.Contains(t, failure.Error(), c.text)
 	}
 }
+
+// A consumer that knows everything up to the highest ordinal that there is has not fallen behind.
+func TestNothingIsForgottenAfterTheHighestOrdinal(t *testing.T) {
+	f := newFixture(t)
+	f.frontier = 9
+	for since, forgotten := range map[uint64]bool{0: true, 7: true, 8: false, 9: false, 1<<64 - 1: false} {
+		require.Equal(t, forgotten, f.forgot(nil, since), "since %d", since)
+	}
+}

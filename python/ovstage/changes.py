@@ -183,8 +183,10 @@ class Changes:
     # --- steps ---
 
     def _followed(self) -> tuple[list[int], Collection[int]]:
-        """The attributes to ask for: those that were named, or all that there are, and those that were told of. Then those
-        of them that are not to be forgotten."""
+        """The attributes to ask for: those that were named, or all that there are, and those that were told of.
+
+        Then those of them that are not to be forgotten.
+        """
         if self._asked is not None:
             return self._asked, self._asked
         there = {row[0]: None for row in self._stage._attributes()}
@@ -202,7 +204,7 @@ class Changes:
         known = {token: until for token, (until, _) in zip(tokens, ends, strict=True)}
         self._since.update(known)
         if self._asked is None and not changes:
-            # What was gone before the read, sealed state and all, has been told to be so, and need not be asked for again.
+            # What was gone before the read, of the sealed state too, has been told to be so: it is asked for no more.
             self._since = {token: until for token, until in self._since.items() if token in there}
         if not changes:
             return None

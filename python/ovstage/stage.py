@@ -411,6 +411,7 @@ class Stage(native.Stage):
                 for change in item.values():
                     print(item.ordinal, change.prims, change.values, change.deleted)
         """
+        self._begin("changes")
         return Changes(self, attributes, None if query is None else select(self, query), since)
 
     def _floor_tokens(

@@ -351,3 +351,10 @@ def test_what_is_sealed_is_told_to_a_new_consumer_though_its_delete_waits(stage)
     assert changes.poll()["x"].values.tolist() == [1]
     stage.advance_write_floor(2).wait()
     assert changes.poll()["x"].deleted == ["/A"]
+
+
+def test_a_destroyed_stage_is_not_followed():
+    with Stage() as stage:
+        pass
+    with pytest.raises(OvstageError, match="changes called after Stage was destroyed"):
+        stage.changes()
