@@ -251,5 +251,5 @@ class Changes:
 
 
 def _type_of(group: ReadGroup) -> tuple[object, ...]:
-    dtype = group.tensor(0).dtype
-    return int(dtype.code), int(dtype.bits), int(dtype.lanes), group.is_array, group.semantic, group._type_token
+    rows = group.array(0, shaped=True)  # with the lanes as its last axis at each interface level
+    return rows.dtype, rows.shape[1], group.is_array, group.semantic, group._type_token

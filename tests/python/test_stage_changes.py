@@ -11,11 +11,7 @@ import pytest
 from ovstage import ErrorCode, OvstageError, PathDictionary, Scope, Stage
 from ovstage.changes import Changes, Item
 
-
-@pytest.fixture
-def stage():
-    with Stage() as made:
-        yield made
+BOTH_LEVELS = True
 
 
 def seal(stage: Stage, ordinal: int, *attributes: str) -> None:
@@ -172,6 +168,22 @@ def test_an_attribute_of_several_types(stage):
     seal(stage, 2)
     change = changes.poll()["v"]
     assert (change.prims, change.deleted, list(change.parts)) == ([], ["/A"], [])
+
+
+def test_prims_of_other_lanes_are_parts_of_their_own(stage):
+    """Also arrays of as many numbers, which would make one array."""
+    changes = stage.changes(since=0)
+    values = {"/A": np.arange(6.0).reshape(2, 3), "/B": np.arange(6.0).reshape(3, 2)}
+    for path, rows in values.items():
+        stage.write([path], "fixed", 1, rows[:1])
+        stage.write([path], "arrays", 1, [rows], is_array=True, lanes=rows.shape[1]).wait()
+    seal(stage, 1)
+    item = changes.poll()
+    for name, count in (("fixed", 1), ("arrays", None)):
+        assert {part.prims[0]: part.column.values.tolist() for part in item[name].parts} == {
+            path: rows[:count].tolist() for path, rows in values.items()
+        }
+    assert [part.column.offsets.tolist() for part in item["arrays"].parts] == [[0, 2], [0, 3]]
 
 
 def test_a_consumer_that_falls_behind_begins_again(stage):
