@@ -24,6 +24,8 @@ func schemaHint(given, have column.Schema) string {
 	switch {
 	case given.Array != have.Array:
 		return ""
+	case given.DType.Lanes != have.DType.Lanes && have.Array: // trailing axes of arrays are more elements
+		return fmt.Sprintf(" pass arrays with lanes=%d, or", have.DType.Lanes)
 	case given.DType.Lanes != have.DType.Lanes && have.DType.Lanes == 1:
 		return " pass one value per row, shape (n,), or"
 	case given.DType.Lanes != have.DType.Lanes:

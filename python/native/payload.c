@@ -91,6 +91,17 @@ static bool open_tensors(payload* self, PyObject* tensors, bool transfer) {
   return good;
 }
 
+/* Whether the elements lie one behind the other, row-major; producers say so with strides as well as without. */
+static bool is_compact(const DLTensor* t) {
+  int64_t step = 1;
+  for (int32_t axis = t->ndim - 1; t->strides && axis >= 0; axis--) {
+    if (t->shape[axis] == 0) return true;
+    if (t->shape[axis] != 1 && t->strides[axis] != step) return false;
+    step *= t->shape[axis];
+  }
+  return true;
+}
+
 /* Makes the trailing axes of a compact tensor the lanes of its elements. The shape is the source's and stays as it is.
  */
 static bool fold_axes(DLTensor* t, long lanes, argument* at) {
@@ -98,7 +109,7 @@ static bool fold_axes(DLTensor* t, long lanes, argument* at) {
   int32_t kept = t->ndim;
   while (kept > 0 && folded < lanes) folded *= t->shape[--kept];
   bool flat_and_empty = t->ndim == 1 && t->shape[0] == 0;
-  if (t->strides || t->dtype.lanes != 1 || (folded != lanes && !flat_and_empty)) {
+  if (!is_compact(t) || t->dtype.lanes != 1 || (folded != lanes && !flat_and_empty)) {
     PyObject* shape = shape_of(t);
     if (shape) {
       PyErr_Format(PyExc_ValueError,
@@ -110,6 +121,7 @@ static bool fold_axes(DLTensor* t, long lanes, argument* at) {
     return false;
   }
   t->dtype.lanes = (uint16_t)lanes;
+  t->strides = NULL; /* they counted single numbers */
   t->ndim = flat_and_empty ? 1 : kept;
   return true;
 }

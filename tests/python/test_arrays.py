@@ -9,7 +9,7 @@ import pytest
 from conftest import address, needs_writable_imports, stored, values_of
 
 import ovstage
-from ovstage import AttributeSemantic, DLDataType, DLDataTypeCode, ErrorCode, OrdinalRange, WriteDesc, make_dltensor
+from ovstage import AttributeSemantic, DLDataType, DLDataTypeCode, DLTensor, ErrorCode, OrdinalRange, WriteDesc, make_dltensor
 
 BOTH_LEVELS = True
 
@@ -127,6 +127,21 @@ def test_lanes_make_tuples_of_the_trailing_axes(three):
     assert np.array_equal(found["points"].row(0), rows[0])
     assert found["points"].offsets.tolist() == [0, 2, 2, 2]
     assert found["frames"].values.shape == (3, 16)
+
+
+def test_lanes_of_what_other_producers_export(three):
+    """Their capsules have strides that say no more than the shape does."""
+    rows = [np.arange(6.0).reshape(2, 3), np.zeros((0, 3)), np.arange(3.0).reshape(1, 3)]
+    write(three, rows, 1, lanes=3).wait()
+    three.seal(1)
+    with three.group("a", 1) as group:
+        write(three, [group.dlpack(i) for i in range(3)], 2, lanes=3).wait()
+        described = [DLTensor.from_dlpack(group.dlpack(i)) for i in range(3)]
+    write(three, described, 3, name="b", lanes=3).wait()
+    three.seal(3)
+    found = three.stage.read(three.query, ["a", "b"])
+    for name in ("a", "b"):
+        assert [found[name].row(i).tolist() for i in range(3)] == [each.tolist() for each in rows]
 
 
 @pytest.mark.parametrize(

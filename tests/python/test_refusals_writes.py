@@ -295,6 +295,11 @@ WRITES: list[Row] = [
         lambda s: s.put(np.zeros(2, "f4"), "point"),
     ),
     (
+        'OvstageError: INVALID_ARGUMENT: attribute "runs": int32x3[] does not match the existing int32[]; pass arrays '
+        "with lanes=1, or delete the attribute first to change its schema",
+        lambda s: s.put([np.zeros((2, 3), "i4")] * 2, "runs", is_array=True, lanes=3),
+    ),
+    (
         "TypeError: is_array must be a bool: True for an array per prim, False for one value per prim; got 1 (int)",
         lambda s: s.put(np.zeros(2, "f4"), is_array=1),
     ),
