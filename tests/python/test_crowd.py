@@ -217,7 +217,7 @@ def test_producer_and_consumer_never_see_a_rejection(make_table):
         with stage.read_attributes(table.query, [token], OrdinalRange.latest(2**64 - 1)) as read:
             read.wait()
             for group in read.groups():
-                values = group.array(0)
+                values = group.array(0).ravel()
                 assert values.min() == values.max() >= last
                 last = int(values[0])
                 held.append(group)

@@ -104,7 +104,7 @@ for ordinal in range(3, 40):       # buffers that readers held are used again, a
     stage.write_attribute(query, "v", ordinal, np.full((1, 3), ordinal, np.float32), is_array=False, count=1).wait()
     stage.advance_write_floor(ordinal).wait()
     del view
-print(held.array(0).tolist(), group(39).array(0).tolist())
+print(held.array(0).ravel().tolist(), group(39).array(0).ravel().tolist())
 """
     )
     assert done.returncode == 0, done.stderr

@@ -317,7 +317,7 @@ def test_ctrl_c_during_a_write_loses_nothing(make_table, rows):
             other.join()
             table.seal(ordinal)
             with table.group("wide", ordinal) as group:
-                seen = group.array(0)
+                seen = group.array(0).ravel()
                 assert (seen == seen[0]).all()
                 assert seen[0] in (last, ordinal)
                 last = int(seen[0])

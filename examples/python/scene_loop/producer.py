@@ -29,7 +29,7 @@ class Producer:
         ) as mapping:
             group = mapping.fetch_next()
             clock.lap("map the poses")
-            poses = wp.from_dlpack(group.dlpack(0))  # the mapped bytes themselves
+            poses = wp.from_dlpack(group.dlpack(0, shape=(-1, 16)))  # the mapped bytes themselves
             clock.lap("see them from Warp")
             self._dance.pose(tick, poses)
             clock.lap("run the kernel")
