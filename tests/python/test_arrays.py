@@ -9,7 +9,16 @@ import pytest
 from conftest import address, needs_writable_imports, stored, values_of
 
 import ovstage
-from ovstage import AttributeSemantic, DLDataType, DLDataTypeCode, DLTensor, ErrorCode, OrdinalRange, WriteDesc, make_dltensor
+from ovstage import (
+    AttributeSemantic,
+    DLDataType,
+    DLDataTypeCode,
+    DLTensor,
+    ErrorCode,
+    OrdinalRange,
+    WriteDesc,
+    make_dltensor,
+)
 
 BOTH_LEVELS = True
 

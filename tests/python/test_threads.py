@@ -225,7 +225,9 @@ def test_one_read_shows_one_tick_of_several_attributes(make_table):
             with table.stage.read_attributes(table.query, tokens, OrdinalRange.latest(2**64 - 1)) as read:
                 groups = list(read.groups())
             assert {group.attribute for group in groups} == set(tokens)
-            shown = {int(value) for group in groups for i in range(group.tensor_count) for value in group.array(i).flat[:1]}
+            shown = {
+                int(value) for group in groups for i in range(group.tensor_count) for value in group.array(i).flat[:1]
+            }
             assert len(shown) == 1, "one read, one tick"
             held.append((groups, shown))
             seen += 1
