@@ -9,6 +9,8 @@
  */
 #include "native.h"
 
+#include <pthread.h>
+
 #include "../../capi_export/log_rules.h" /* the library's own, and not installed: both judge rules by it */
 
 /* All of it is guarded by the GIL. */
@@ -30,15 +32,84 @@ static void call_receiver(ovstage_log_severity_t severity, double timestamp, ovx
   Py_DECREF(callback);
 }
 
+/* The interpreter that callbacks are called in: that of the first one. */
+static PyInterpreterState* interpreter;
+
+/* Guards the making and the end of a thread state, which take a lock of the interpreter without the GIL. CPython 3.11
+ * takes that lock in a forked child before it makes it anew, so that a fork in such a moment is a child that hangs. A
+ * fork therefore takes this mutex first (see fork_hooks). While it is held neither the GIL nor another lock of this
+ * module is waited for. */
+static pthread_mutex_t thread_states = PTHREAD_MUTEX_INITIALIZER;
+
+/* Into the interpreter, with the GIL. The thread is Go's own, and has no thread state but during a call. */
+static PyThreadState* enter_python(void) {
+  pthread_mutex_lock(&thread_states);
+  PyThreadState* state = PyThreadState_New(interpreter);
+  pthread_mutex_unlock(&thread_states);
+  if (state) PyEval_RestoreThread(state);
+  return state;
+}
+
+static void leave_python(PyThreadState* state) {
+  PyThreadState_Clear(state);
+  PyEval_SaveThread();
+  pthread_mutex_lock(&thread_states);
+  PyThreadState_Delete(state);
+  pthread_mutex_unlock(&thread_states);
+}
+
 /* Takes what is queued in one turn of the GIL, which callbacks give up like all Python: a turn for each message would
  * fall behind threads that log without a pause. */
 static void deliver(ovstage_log_severity_t severity, double timestamp, ovx_string_t message, void* unused) {
   (void)unused;
   if (!Py_IsInitialized()) return;
-  PyGILState_STATE state = PyGILState_Ensure();
+  PyThreadState* state = enter_python();
+  if (!state) return; /* no memory: the message is lost, as it would be in the callback */
   do call_receiver(severity, timestamp, message);
   while (native.go && native.go->log_next(deliver, NULL, &severity, &timestamp, &message));
-  PyGILState_Release(state);
+  leave_python(state);
+}
+
+/* Without the GIL: between its hook and its fork a thread may run other hooks, and then this one waits for it. */
+static PyObject* before_fork(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  WITHOUT_GIL(pthread_mutex_lock(&thread_states));
+  Py_RETURN_NONE;
+}
+
+static PyObject* after_fork(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  pthread_mutex_unlock(&thread_states);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef fork_hooks[] = {{"_before_fork", before_fork, METH_NOARGS, NULL},
+                                   {"_after_fork", after_fork, METH_NOARGS, NULL}};
+
+/* Once, before the first callback can be called. */
+static bool hook_forks(void) {
+  static bool hooked;
+  if (hooked) return true;
+  interpreter = PyInterpreterState_Get();
+  PyObject* os = PyImport_ImportModule("os");
+  PyObject* hook = os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+  PyObject* before = hook ? PyCFunction_New(&fork_hooks[0], NULL) : NULL;
+  PyObject* after = before ? PyCFunction_New(&fork_hooks[1], NULL) : NULL;
+  PyObject* names =
+      after ? Py_BuildValue("{sOsOsO}", "before", before, "after_in_parent", after, "after_in_child", after) : NULL;
+  PyObject* none = names ? PyTuple_New(0) : NULL;
+  PyObject* result = none ? PyObject_Call(hook, none, names) : NULL;
+  hooked = result != NULL;
+  Py_XDECREF(result);
+  Py_XDECREF(none);
+  Py_XDECREF(names);
+  Py_XDECREF(after);
+  Py_XDECREF(before);
+  Py_XDECREF(hook);
+  Py_XDECREF(os);
+  return hooked;
 }
 
 /* Whatever the end of the earlier one runs finds the new one in its place. */
@@ -210,7 +281,7 @@ static PyObject* set_log_callback(PyObject* module, PyObject* const* args, Py_ss
     replace_receiver(NULL);
     return Py_NewRef(Py_None);
   }
-  if (!end_log_at_exit(module)) return NULL;
+  if (!end_log_at_exit(module) || !hook_forks()) return NULL;
   if (!library_is_open())
     return keep_callback(slots[CALLBACK], severity, rules.length ? slots[CHANNEL_FILTER] : NULL) ? Py_NewRef(Py_None)
                                                                                                  : NULL;

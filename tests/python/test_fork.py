@@ -344,3 +344,44 @@ def test_children_of_a_busy_parent_never_hang(fresh_python):
     """Whatever lock another thread holds at the fork: in a child nobody waits for it."""
     done = fresh_python(f"{BUSY}\nfor _ in range(3):\n    for end in {ENDS!r}:\n        in_a_child(end)\nos._exit(0)")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+FORKS_UNDER_LOG = """
+import os, signal, sys, threading, time, warnings
+import ovstage
+from ovstage import LogSeverity, OvstageError, Stage
+warnings.simplefilter("ignore")
+stage = Stage()
+ovstage.set_log_callback(lambda *record: None, LogSeverity.VERBOSE)
+
+def log():
+    while True:
+        stage.release_query(10**9)
+
+def fork(times):
+    for _ in range(times):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        deadline = time.monotonic() + 20
+        while not os.waitpid(child, os.WNOHANG)[0]:
+            if time.monotonic() > deadline:
+                os.kill(child, signal.SIGKILL)
+                print("a child hangs", flush=True)
+                os._exit(1)
+            time.sleep(0.0005)  # between two looks; the loop ends with the child
+
+threading.Thread(target=log, daemon=True).start()
+threads = [threading.Thread(target=fork, args=(600,)) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+os._exit(0)
+"""
+
+
+def test_forks_while_the_log_is_delivered(fresh_python):
+    """The thread that calls the callback comes into the interpreter all the time; two threads fork meanwhile."""
+    done = fresh_python(FORKS_UNDER_LOG)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
