@@ -323,6 +323,7 @@ class Stage(native.Stage):
 
         print(stage.describe())
         """
+        self._begin("describe")
         with self.query() as query, self.get_attribute_write_floor() as floor:
             return Description(self._name, floor.fetch(), self._query_result(query)[1], self.attributes())
 
@@ -338,6 +339,8 @@ class Stage(native.Stage):
         self._begin("tree")
         guard.string(prims, "prims")
         guard.string(attributes, "attributes")
+        if ordinal is not None:
+            ordinal = guard.uint64(ordinal, "ordinal")
         with self.query() as query, contextlib.ExitStack() as fetched:
             query.wait()
             groups = [
@@ -548,8 +551,8 @@ class Stage(native.Stage):
             for attribute, table in stage.tables().items():
                 pyarrow.feather.write_feather(table, f"{attribute.name}.arrow")
         """
-        pa = tables.package("pyarrow", "Stage.tables")
         self._begin("tables")
+        pa = tables.package("pyarrow", "Stage.tables")
         with self.query() as query, contextlib.ExitStack() as fetched:
             query.wait()
             tokens = list(dict.fromkeys(row[0] for row in self._attributes()))
@@ -605,7 +608,7 @@ class Stage(native.Stage):
         self, query: Query | Implicit | int, tokens: Sequence[int], ordinal: int | OrdinalRange | None
     ) -> Read:
         if not isinstance(ordinal, OrdinalRange):
-            ordinal = OrdinalRange.latest(self._sealed(tokens) if ordinal is None else ordinal)
+            ordinal = OrdinalRange(self._sealed(tokens) if ordinal is None else guard.uint64(ordinal, "ordinal"))
         return self.read_attributes(query, tokens, ordinal)
 
     def _tokens(

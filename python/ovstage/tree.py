@@ -180,6 +180,8 @@ class Tree(Mapping[str, Prim]):
         """What has to happen to this tree to become another one."""
         from ovstage.differences import Differences
 
+        if not isinstance(after, Tree):
+            raise TypeError(f"after must be a Tree, such as stage.tree() gives, got {after!r}")
         return Differences(self, after)
 
     # --- what prims ask ---

@@ -28,10 +28,12 @@ environment() {
   cp "$wanted" "$folder/requirements.txt"
 }
 
-# suite NAME TESTS: run those of the tests there, and record what they see.
+# suite NAME TESTS: run those of the tests there at both interface levels, and record what they see at the older one.
 suite() {
   printf '== %s: %s\n' "$1" "$2"
-  "$made/$1/bin/python" -m pytest -q -p no:cacheprovider --record "$made/$1.json" -k "$2" "$here"
+  OVSTAGE_INTERFACE=0.2 "$made/$1/bin/python" -m pytest -q -p no:cacheprovider --record "$made/$1.json" -k "$2" "$here"
+  printf '== %s at interface level 0.3: %s\n' "$1" "$2"
+  OVSTAGE_INTERFACE=0.3 "$made/$1/bin/python" -m pytest -q -p no:cacheprovider -k "$2" "$here"
 }
 
 # report MARK NAME ...: put what was recorded there into that part of the document.

@@ -37,6 +37,13 @@ def test_a_pipe_whose_reader_has_ended_is_no_fault(words):
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_a_full_disk_is_a_sentence():
+    with open("/dev/full", "w") as full:
+        done = run("info", stdout=full)
+    assert (done.returncode, done.stderr) == (1, "cannot write to the output: No space left on device\n")
+
+
 def test_unknown_command():
     done = run("inform")
     assert done.returncode == 2

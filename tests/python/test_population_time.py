@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ovstage
@@ -99,12 +100,14 @@ def test_a_time_is_given_once_and_by_keyword(stage):
         population.open_usd_from_string(stage, SCENE, time_code=1.0, time=2.0)
     with pytest.raises(TypeError, match="time is given twice"):
         population.open_usd_from_string(stage, SCENE, time_code=float("nan"), time=2.0)
+    with pytest.raises(TypeError, match="time is given twice, as time_code=nan and as time=2.0"):
+        population.open_usd_from_string(stage, SCENE, time_code=DEFAULT_TIME, time=2.0)
     with pytest.raises(TypeError, match="positional"):
         population.update_from_usd_time(stage, 1, 2.0, 3.0)
     assert stage.query().result().total_prim_count == 0
 
 
-@pytest.mark.parametrize("wrong", ["soon", [1.0], object()])
+@pytest.mark.parametrize("wrong", ["soon", "5", b"5", [1.0], object(), True, np.True_])
 def test_a_time_is_a_number(stage, wrong):
     with pytest.raises(TypeError, match=r"time must be a number of seconds, or nan for USD's default time, got"):
         population.open_usd_from_string(stage, SCENE, time=wrong)
@@ -117,9 +120,9 @@ def test_a_time_is_finite(stage, wrong):
 
 
 def test_what_has_to_be_said_is_missed(stage):
-    with pytest.raises(TypeError, match=r"time_code must be a number of seconds, .* got None"):
+    with pytest.raises(TypeError, match=r"time_code, or time by keyword, must be a number of seconds, .* got None"):
         population.open_usd_from_string_with_desc(stage, SCENE, 1, descs=[Desc(ovstage.PopulationDomain.ALL)])
-    with pytest.raises(TypeError, match=r"time_code must be a number of seconds, .* got None"):
+    with pytest.raises(TypeError, match=r"time_code, or time by keyword, must be a number of seconds, .* got None"):
         population.update_from_usd_time(stage, 1)
     with pytest.raises(TypeError, match="descs must be a Desc or a list of Descs, got None"):
         population.open_usd_from_string_with_desc(stage, SCENE, 1, time=1.0)

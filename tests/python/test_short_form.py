@@ -68,9 +68,11 @@ def test_get_is_one_value(written):
         lambda s: s.attributes(),
         lambda s: s.prims(),
         lambda s: s.tree(),
+        lambda s: s.describe(),
+        lambda s: s.tables(),
         lambda s: s.wait_floor(1, "mass"),
     ],
-    ids=["write", "map", "delete", "read", "get", "attributes", "prims", "tree", "wait_floor"],
+    ids=["write", "map", "delete", "read", "get", "attributes", "prims", "tree", "describe", "tables", "wait_floor"],
 )
 def test_a_stage_that_has_gone_names_the_call(request, call):
     stage = Stage("gone")

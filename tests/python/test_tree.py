@@ -218,3 +218,12 @@ def test_types_of_prims_are_compared(stage: Stage) -> None:
         "~ /W/A .usd-prim-type  token (token_id)  'Cube' -> 'Sphere'",
         "0 prims added, 0 removed, 1 value changed",
     ]
+
+
+def test_what_is_no_tree_and_no_ordinal(stage):
+    with pytest.raises(TypeError, match=r"after must be a Tree, such as stage.tree\(\) gives, got 3"):
+        stage.tree().difference(3)
+    with pytest.raises(ValueError, match="ordinal must fit in uint64, got 1000"):
+        stage.tree(ordinal=10**30)
+    with pytest.raises(TypeError, match="ordinal must be an int, got 'x'"):
+        stage.read(["/A"], ["mass"], "x")

@@ -24,8 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # here, where a pipe that has ended can be told from a fault
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
+        _drop_output()
         return 128 + signal.SIGPIPE
+    except OSError as error:  # commands report what befalls files themselves: what is left is the output's own
+        _drop_output()
+        print(f"cannot write to the output: {error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere: Python flushes it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str] | None) -> int:

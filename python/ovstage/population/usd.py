@@ -66,6 +66,7 @@ Result = TypeVar("Result")
 DEFAULT_TIME = math.nan
 """USD's default time: the values that hold where no time sample does."""
 RENDERING = PopulationDomain.RENDERING
+_UNSAID = float("nan")  # a time that was left out; a caller's DEFAULT_TIME is another object
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ def open_usd(
     stage: Stage,
     path: Path,
     ordinal: int = 1,
-    time_code: float = DEFAULT_TIME,
+    time_code: float = _UNSAID,
     domains: Domains = RENDERING,
     *,
     time: float | None = None,
@@ -105,7 +106,7 @@ def open_usd_async(
     stage: Stage,
     path: Path,
     ordinal: int = 1,
-    time_code: float = DEFAULT_TIME,
+    time_code: float = _UNSAID,
     domains: Domains = RENDERING,
     *,
     time: float | None = None,
@@ -119,7 +120,7 @@ def open_usd_from_string(
     stage: Stage,
     usda: str,
     ordinal: int = 1,
-    time_code: float = DEFAULT_TIME,
+    time_code: float = _UNSAID,
     domains: Domains = RENDERING,
     *,
     time: float | None = None,
@@ -135,7 +136,7 @@ def open_usd_from_string_async(
     stage: Stage,
     usda: str,
     ordinal: int = 1,
-    time_code: float = DEFAULT_TIME,
+    time_code: float = _UNSAID,
     domains: Domains = RENDERING,
     *,
     time: float | None = None,
@@ -426,10 +427,14 @@ def _flag(value: bool, name: str) -> bool:
 
 def _seconds(time_code: float | None, time: float | None) -> float:
     """The time, by the name it has at interface level 0.2 or at 0.3."""
-    name, given = ("time_code", time_code) if time is None else ("time", time)
-    if time is not None and time_code is not None and time_code is not DEFAULT_TIME:
+    if time is not None and time_code is not None and time_code is not _UNSAID:
         raise TypeError(f"time is given twice, as time_code={time_code!r} and as time={time!r}: give one of them")
+    name, given = ("time_code", time_code) if time is None else ("time", time)
+    if given is None:
+        name = "time_code, or time by keyword,"
     try:
+        if isinstance(given, str | bytes | bytearray) or getattr(given, "dtype", type(given)) == bool:
+            raise TypeError  # float() takes both
         seconds = float(given)  # type: ignore[arg-type]  # None is refused like all else that is no number
     except (TypeError, ValueError, OverflowError):
         expected = "a number of seconds, or nan for USD's default time"
