@@ -101,9 +101,9 @@ class Stage:
         and update; ``semantic`` an ``AttributeSemantic``, what the numbers mean. Of all prims of the query, ``count``
         means the first so many; ``mask`` those of a truth value each; ``index_map`` gives the row in ``tensors`` of
         each. ``lanes=k`` makes tuples of the trailing axes: arrays of shape ``(n, 3)`` are 3 n numbers, with
-        ``lanes=3`` they are n triples; tensors whose elements have k lanes stay as they are. ``type_name`` says what the values are called where they come from, such as the
-        USD type ``color3f``; it is part of what a column is, like ``semantic``: another one on the same prims is
-        refused, without one values go where the others are.
+        ``lanes=3`` they are n triples; tensors whose elements have k lanes stay as they are. ``type_name`` says what
+        the values are called where they come from, such as the USD type ``color3f``; it is part of what a column is,
+        like ``semantic``: another one on the same prims is refused, without one values go where the others are.
 
         The bytes are copied when the write runs, once, whatever their strides, and the ``Operation`` keeps the tensors
         alive until then. ``transfer=True`` gives them away instead: the caller promises not to write to their memory

@@ -100,7 +100,7 @@ def test_a_time_is_given_once_and_by_keyword(stage):
         population.open_usd_from_string(stage, SCENE, time_code=1.0, time=2.0)
     with pytest.raises(TypeError, match="time is given twice"):
         population.open_usd_from_string(stage, SCENE, time_code=float("nan"), time=2.0)
-    with pytest.raises(TypeError, match="time is given twice, as time_code=nan and as time=2.0"):
+    with pytest.raises(TypeError, match=r"time is given twice, as time_code=nan and as time=2\.0"):
         population.open_usd_from_string(stage, SCENE, time_code=DEFAULT_TIME, time=2.0)
     with pytest.raises(TypeError, match="positional"):
         population.update_from_usd_time(stage, 1, 2.0, 3.0)

@@ -433,7 +433,7 @@ def _seconds(time_code: float | None, time: float | None) -> float:
     if given is None:
         name = "time_code, or time by keyword,"
     try:
-        if isinstance(given, str | bytes | bytearray) or getattr(given, "dtype", type(given)) == bool:
+        if isinstance(given, str | bytes | bytearray) or guard.is_truth(given):
             raise TypeError  # float() takes both
         seconds = float(given)  # type: ignore[arg-type]  # None is refused like all else that is no number
     except (TypeError, ValueError, OverflowError):
