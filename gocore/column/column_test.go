@@ -193,8 +193,8 @@ func TestArrayColumnSharesItsArena(t *testing.T) {
 	assert.Greater(t, len(moves), 1)
 	assert.Less(t, c.Bytes(), 8<<10, "values that no reader can see do not pile up")
 
-	pending, arena := arrays(t, []byte("late"))
-	c.WriteArrays(indexed(t, 0), 500, pending, arena)
+	late, arena := arrays(t, []byte("late"))
+	c.WriteArrays(indexed(t, 0), 500, late, arena)
 	c.Delete(indexed(t, 2), 400)
 	assert.Equal(t, [][]byte{[]byte("one"), []byte("second"), nil}, c.Values(Interval(0, 3), 450))
 	assert.Equal(t, []byte("late"), c.Values(Interval(0, 3), 500)[0])

@@ -34,7 +34,7 @@
 //	column.go       the column itself
 //	history.go      earlier states that are still served
 //	reuse.go        which spare block is used again
-//	pending.go      the records, by ordinal
+//	records.go      the records, by ordinal
 //	condense.go     many records of one ordinal become two
 //	write.go        writes and deletes become records
 //	fold.go         records become bytes of the sealed state

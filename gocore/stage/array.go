@@ -11,7 +11,7 @@ import (
 
 // judgeArrays checks the tensors of an array column: one per source row, or a single one that is cut into rows of equal
 // length. Their shape beyond the number of elements does not matter; lanes are taken as they are sent.
-func (w *pending) judgeArrays(p *Payload, count int) error {
+func (w *judged) judgeArrays(p *Payload, count int) error {
 	dtype := p.Views[0].DType
 	for i, v := range p.Views {
 		if err := checkView(&p.Views[i]); err != nil {
@@ -39,7 +39,7 @@ func (w *pending) judgeArrays(p *Payload, count int) error {
 }
 
 // takeRows takes one tensor per source row.
-func (w *pending) takeRows(p *Payload, count int) error {
+func (w *judged) takeRows(p *Payload, count int) error {
 	rows := len(p.Views)
 	if w.source == nil && rows != count {
 		return errorf(InvalidArgument, "there are %d tensors, one per prim, but %d prims are to be written", rows, count)
@@ -55,7 +55,7 @@ func (w *pending) takeRows(p *Payload, count int) error {
 }
 
 // cutRows cuts one tensor into source rows of equal length.
-func (w *pending) cutRows(p *Payload, count int) error {
+func (w *judged) cutRows(p *Payload, count int) error {
 	rows, origin := count, "the number of prims to be written"
 	if w.source != nil {
 		rows, origin = 0, "the highest index_map entry"
@@ -85,7 +85,7 @@ func (w *pending) cutRows(p *Payload, count int) error {
 }
 
 // pack returns the bytes of a tensor in row-major order: its own memory where it is packed, else a copy off the heap.
-func (w *pending) pack(v tensor.View) (bytes []byte, err error) {
+func (w *judged) pack(v tensor.View) (bytes []byte, err error) {
 	if bytes, ok := v.Packed(); ok {
 		return bytes, nil
 	}
@@ -97,7 +97,7 @@ func (w *pending) pack(v tensor.View) (bytes []byte, err error) {
 }
 
 // choose collects the values of each written prim.
-func (w *pending) choose(count int, values func(row int) tensor.View) {
+func (w *judged) choose(count int, values func(row int) tensor.View) {
 	for i := range count {
 		if w.mask != nil && !w.mask.Has(i) {
 			continue

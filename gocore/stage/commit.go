@@ -80,7 +80,7 @@ func (s *Stage) judgeCommit(m *session, g *mapped) error {
 
 // commit makes a group's buffer a record of the column, which may have come into being while the session was open.
 func (s *Stage) commit(m *session, g *mapped, adopt bool) (err error) {
-	w := pending{name: m.name, attribute: s.attributes[m.name], schema: m.schema, prims: g.prims}
+	w := judged{name: m.name, attribute: s.attributes[m.name], schema: m.schema, prims: g.prims}
 	if w.column, err = s.columnFor(w.attribute, w.prims, w.schema, m.ordinal); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ const viewless = 2
 // surrender gives the group's buffer to the write that becomes a record. If views are alive and the caller has made no
 // promise, the bytes move to another address, so that a late write through a view can't change what was committed; where
 // pages can't be moved they are copied.
-func (g *mapped) surrender(w *pending, adopt bool) (copied bool, err error) {
+func (g *mapped) surrender(w *judged, adopt bool) (copied bool, err error) {
 	block := g.block
 	if !adopt && block.Refs() > viewless {
 		moved, err := block.Detach()

@@ -180,7 +180,7 @@ func TestRowsThatAreUsedAgainAreFound(t *testing.T) {
 	assert.Equal(t, many(9), f.read(fresh, "p", ordinal+1), "one prim, one row")
 }
 
-// What is pending is not remembered beyond the deletes that end it.
+// What waits for a seal is not remembered beyond the deletes that end it.
 func TestPrimBornAndDeletedInOneSeal(t *testing.T) {
 	f := newFixture(t)
 	a, b, both := f.query("/a"), f.query("/b"), f.query("/a", "/b")

@@ -8,7 +8,7 @@ import (
 
 // assign finds the column of the last write. A write that no column takes as a whole is divided among those that take a part
 // each.
-func (s *Stage) assign(writes []pending, ordinal uint64) ([]pending, error) {
+func (s *Stage) assign(writes []judged, ordinal uint64) ([]judged, error) {
 	last := len(writes) - 1
 	w := &writes[last]
 	if w.prims.Len() == 0 {
@@ -31,7 +31,7 @@ func (s *Stage) assign(writes []pending, ordinal uint64) ([]pending, error) {
 // divide makes a part of a write for each column that its prims have and that takes it: values that say less about themselves
 // than the columns do, such as those without a type name for a float3 and a color3f, go where each prim's others are. There
 // are no parts where none of the prims has such a column.
-func (s *Stage) divide(w pending, ordinal uint64) (parts []pending, err error) {
+func (s *Stage) divide(w judged, ordinal uint64) (parts []judged, err error) {
 	a := w.attribute
 	homes, err := s.homes(a, w.prims, w.schema, ordinal)
 	if err != nil {

@@ -37,7 +37,7 @@
 //	seal.go         what waits for the floor, and what the floor has passed
 //	payload.go      what a client asks of a write
 //	checks.go       what each write is checked for
-//	pending.go      a judged write, and its copy of the payload
+//	judged.go       a judged write, and its copy of the payload
 //	array.go        judging payloads of arrays
 //	judge.go        from what was asked to a judged write
 //	divide.go       from a judged write to its columns

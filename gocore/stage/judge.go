@@ -13,7 +13,7 @@ import (
 
 // judge makes w the judged write of what was asked. It refuses what can't be written, whatever the stage holds for the prims, and
 // changes nothing of the stage.
-func (s *Stage) judge(w *pending, prims *pathdict.List, asked *Write, ordinal uint64, mode Mode) (err error) {
+func (s *Stage) judge(w *judged, prims *pathdict.List, asked *Write, ordinal uint64, mode Mode) (err error) {
 	w.prims = prims
 	if w.name, w.attribute, err = s.target("written", asked.Attribute, ordinal); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (s *Stage) judge(w *pending, prims *pathdict.List, asked *Write, ordinal ui
 }
 
 // narrow leaves the prims that are written: those that count and mask select, and of those an Update writes, the ones that exist.
-func (s *Stage) narrow(w *pending, count int, mode Mode) {
+func (s *Stage) narrow(w *judged, count int, mode Mode) {
 	w.prims, w.mask = s.dict.Sublist(w.prims, count, w.mask), nil
 	if mode == Update {
 		paths := w.prims.Indices()
@@ -51,7 +51,7 @@ func (s *Stage) narrow(w *pending, count int, mode Mode) {
 }
 
 // judgeValues checks the tensors of a payload. There is at least one prim to write.
-func (s *Stage) judgeValues(w *pending, p *Payload, count int) (err error) {
+func (s *Stage) judgeValues(w *judged, p *Payload, count int) (err error) {
 	w.mask, w.owned = s.take(p.Mask, bitset.Words(count)), p.Owned
 	if p.Array {
 		err = w.judgeArrays(p, count)
@@ -63,7 +63,7 @@ func (s *Stage) judgeValues(w *pending, p *Payload, count int) (err error) {
 }
 
 // judgeFixed checks the tensor of a fixed column: that it can be read, and that it has a row for every prim.
-func (w *pending) judgeFixed(p *Payload, count int) error {
+func (w *judged) judgeFixed(p *Payload, count int) error {
 	w.view = p.Views[0]
 	if err := checkView(&w.view); err != nil {
 		return err

@@ -51,7 +51,7 @@ type publication struct {
 	*Stage
 	ordinal   uint64
 	deletions []deletion
-	writes    []pending
+	writes    []judged
 	doomed    []doomed // what the deletes have removed
 	undo      []func()
 }
@@ -77,13 +77,13 @@ func (p *publication) judge(deletions []Deletion, batches []Batch) error {
 			return err
 		}
 		for i := range b.Writes {
-			p.writes = append(p.writes, pending{})
+			p.writes = append(p.writes, judged{})
 			if err := p.Stage.judge(&p.writes[len(p.writes)-1], q.Prims, &b.Writes[i], p.ordinal, Upsert); err != nil {
 				return err
 			}
 		}
 	}
-	p.writes = slices.DeleteFunc(p.writes, func(w pending) bool { return w.prims.Len() == 0 })
+	p.writes = slices.DeleteFunc(p.writes, func(w judged) bool { return w.prims.Len() == 0 })
 	return p.checkApart()
 }
 
@@ -145,7 +145,7 @@ func (p *publication) delete(d deletion) error {
 }
 
 // assign finds the column of a write. The writes that follow see it as this write makes it: new, or with its role.
-func (p *publication) assign(w *pending) (err error) {
+func (p *publication) assign(w *judged) (err error) {
 	w.attribute = p.attributes[w.name]
 	if err := p.checkFloor(w.attribute, w.name, p.ordinal); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *publication) assign(w *pending) (err error) {
 }
 
 // create makes a column, and its attribute if need be.
-func (p *publication) create(w *pending) *bound {
+func (p *publication) create(w *judged) *bound {
 	_, known := p.attributes[w.name]
 	a, c := p.known(w.name), p.newColumn(w.schema)
 	w.attribute = a

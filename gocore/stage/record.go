@@ -11,7 +11,7 @@ import (
 const unlockFrom = 1 << 18
 
 // makeRoom takes the blocks into which payloads are copied, and returns how many bytes they are.
-func (s *Stage) makeRoom(batch []pending) (total int, err error) {
+func (s *Stage) makeRoom(batch []judged) (total int, err error) {
 	for i := range batch {
 		w := &batch[i]
 		if w.adoptable() {
@@ -25,19 +25,19 @@ func (s *Stage) makeRoom(batch []pending) (total int, err error) {
 	return total, nil
 }
 
-func fill(batch []pending) {
+func fill(batch []judged) {
 	for i := range batch {
 		batch[i].fill()
 	}
 }
 
-func (s *Stage) fillUnlocked(batch []pending) {
+func (s *Stage) fillUnlocked(batch []judged) {
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	fill(batch)
 }
 
-func (s *Stage) prepareAll(batch []pending) error {
+func (s *Stage) prepareAll(batch []judged) error {
 	for i := range batch {
 		if err := s.prepare(&batch[i]); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (s *Stage) prepareAll(batch []pending) error {
 }
 
 // prepare finds the rows of the prims and takes the memory that giving rows to the others needs. It changes nothing.
-func (s *Stage) prepare(w *pending) error {
+func (s *Stage) prepare(w *judged) error {
 	if w.column == nil {
 		w.column = s.newColumn(w.schema)
 		w.fresh = true
@@ -60,7 +60,7 @@ func (s *Stage) prepare(w *pending) error {
 }
 
 // bind creates what is missing: the attribute, the column, the rows.
-func (s *Stage) bind(w *pending) {
+func (s *Stage) bind(w *judged) {
 	if w.fresh {
 		w.attribute = s.known(w.name)
 		s.attach(w.attribute, w.column)
@@ -71,7 +71,7 @@ func (s *Stage) bind(w *pending) {
 }
 
 // record hands the block over to the column and counts the prims that carry the attribute from now on.
-func (s *Stage) record(w *pending, ordinal uint64) {
+func (s *Stage) record(w *judged, ordinal uint64) {
 	a := w.attribute
 	a.stamp(w.column, w.schema)
 	if w.column.Settled(w.rows) {
@@ -85,7 +85,7 @@ func (s *Stage) record(w *pending, ordinal uint64) {
 }
 
 // recordAll makes what was copied and prepared records. Nothing in it fails.
-func (s *Stage) recordAll(batch []pending, ordinal uint64) {
+func (s *Stage) recordAll(batch []judged, ordinal uint64) {
 	for i := range batch {
 		w := &batch[i]
 		s.bind(w)

@@ -74,12 +74,12 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) 
 	})
 }
 
-// unserved returns the pending rows whose prims have no sealed state in another column of the attribute.
-func (a *attribute) unserved(c *bound, pending []uint32) []uint32 {
-	if len(pending) == 0 || len(a.columns) == 1 {
-		return pending
+// unserved returns the asked rows whose prims have no sealed state in another column of the attribute.
+func (a *attribute) unserved(c *bound, asked []uint32) []uint32 {
+	if len(asked) == 0 || len(a.columns) == 1 {
+		return asked
 	}
-	return slices.DeleteFunc(slices.Clone(pending), func(row uint32) bool {
+	return slices.DeleteFunc(slices.Clone(asked), func(row uint32) bool {
 		return a.elsewhere(c, row, func(o *bound, other int) bool { return o.Sealed().Live(other) || o.Sealed().Gone(other) })
 	})
 }

@@ -123,7 +123,7 @@ func (tx Tx) Rewrite(name pathdict.Token, of *column.Column, rows column.Rows, b
 	a := tx.s.find(name)
 	for _, c := range a.columns {
 		if c.Column == of {
-			tx.enter(&pending{name: a.name, attribute: a, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
+			tx.enter(&judged{name: a.name, attribute: a, schema: c.Schema(), column: c, rows: rows, block: block}, ordinal)
 		}
 	}
 }
@@ -147,10 +147,10 @@ func (c *Creation) Release() {
 // follow each other, in the order of the list. All of the batch is made or nothing. Create adopts the blocks even where it
 // fails.
 func (tx Tx) Create(ordinal uint64, batch ...Creation) error {
-	writes := make([]pending, len(batch))
+	writes := make([]judged, len(batch))
 	for i, c := range batch {
 		name := tx.s.stored(c.Attribute)
-		writes[i] = pending{
+		writes[i] = judged{
 			name: name, attribute: tx.s.attributes[name], prims: tx.s.dict.ListAt(c.Prims), schema: c.Schema, block: c.Block, arena: c.Arena,
 		}
 	}
@@ -169,7 +169,7 @@ func (tx Tx) Create(ordinal uint64, batch ...Creation) error {
 }
 
 // prepare finds the columns of a batch and takes what their new rows need. It changes nothing.
-func (tx Tx) prepare(writes []pending, ordinal uint64) (err error) {
+func (tx Tx) prepare(writes []judged, ordinal uint64) (err error) {
 	for i := range writes {
 		w := &writes[i]
 		if err := tx.s.checkFixed(w.attribute, w.name, w.schema); err != nil {
@@ -189,7 +189,7 @@ func (tx Tx) prepare(writes []pending, ordinal uint64) (err error) {
 
 // enter records what was bound. Where the floor has passed the ordinal, the record is folded at once; if memory is missing for
 // that, the next read folds it.
-func (tx Tx) enter(w *pending, ordinal uint64) {
+func (tx Tx) enter(w *judged, ordinal uint64) {
 	a := w.attribute
 	tx.s.record(w, ordinal)
 	if floor := tx.s.floorOf(a); ordinal <= floor {

@@ -15,7 +15,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 	if err != nil {
 		return 0, err
 	}
-	var single [1]pending // the common batch needs no allocation
+	var single [1]judged // the common batch needs no allocation
 	batch := single[:0]
 	defer func() {
 		for i := range batch {
@@ -25,7 +25,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 	empty := false // a write of the batch has no prims
 	for i := range writes {
 		before := len(batch)
-		batch = append(batch, pending{})
+		batch = append(batch, judged{})
 		w := &batch[before]
 		err := s.judge(w, q.Prims, &writes[i], ordinal, mode)
 		name := w.name
@@ -37,13 +37,13 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 		if err != nil {
 			return 0, err
 		}
-		if before > 0 && slices.ContainsFunc(batch[:before], func(o pending) bool { return o.name == name }) {
+		if before > 0 && slices.ContainsFunc(batch[:before], func(o judged) bool { return o.name == name }) {
 			return 0, errorf(InvalidArgument, "attribute %q occurs twice in one batch, perhaps under an alias; write each attribute once",
 				s.quoted(name))
 		}
 	}
 	if empty {
-		batch = slices.DeleteFunc(batch, func(w pending) bool { return w.prims.Len() == 0 })
+		batch = slices.DeleteFunc(batch, func(w judged) bool { return w.prims.Len() == 0 })
 	}
 	if err := s.apply(batch, ordinal, mode); err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func (s *Stage) Write(id QueryID, writes []Write, ordinal uint64, mode Mode) (op
 }
 
 // apply copies every payload, then makes all of them records. When it fails nothing has been written.
-func (s *Stage) apply(batch []pending, ordinal uint64, mode Mode) error {
+func (s *Stage) apply(batch []judged, ordinal uint64, mode Mode) error {
 	if err := s.copyIn(batch, ordinal, mode); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *Stage) apply(batch []pending, ordinal uint64, mode Mode) error {
 
 // copyIn makes the one copy of a write, into blocks that no column has yet. A long one lets other operations of the
 // stage go on meanwhile; what was judged before is then judged again.
-func (s *Stage) copyIn(batch []pending, ordinal uint64, mode Mode) error {
+func (s *Stage) copyIn(batch []judged, ordinal uint64, mode Mode) error {
 	total, err := s.makeRoom(batch)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Stage) copyIn(batch []pending, ordinal uint64, mode Mode) error {
 }
 
 // judgeAgain refuses what has become impossible while the mutex was free.
-func (s *Stage) judgeAgain(batch []pending, ordinal uint64, mode Mode) (err error) {
+func (s *Stage) judgeAgain(batch []judged, ordinal uint64, mode Mode) (err error) {
 	if err := s.checkOpen(); err != nil {
 		return err
 	}

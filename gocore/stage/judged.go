@@ -11,8 +11,8 @@ import (
 	"ovstage.dev/ovstage/gocore/tensor"
 )
 
-// pending is a judged write: what a client asked for, once it was found that it can be done, on its way to become a record.
-type pending struct {
+// judged is a write that was found possible: what a client asked for, on its way to become a record.
+type judged struct {
 	name      pathdict.Token // of the attribute
 	attribute *attribute     // nil until it is created
 	prims     *pathdict.List // the prims that are written: all of the query, or those that count and mask select
@@ -34,7 +34,7 @@ type pending struct {
 }
 
 // keep narrows a write to the prims at some positions.
-func (w *pending) keep(dict *pathdict.Dictionary, wanted func(position int) bool) {
+func (w *judged) keep(dict *pathdict.Dictionary, wanted func(position int) bool) {
 	n := w.prims.Len()
 	mask, source, arrays := bitset.New(n), make([]uint32, 0, n), w.arrays[:0:0]
 	for i := range n {
@@ -57,7 +57,7 @@ func (w *pending) keep(dict *pathdict.Dictionary, wanted func(position int) bool
 }
 
 // release ends the references that the write still holds.
-func (w *pending) release() {
+func (w *judged) release() {
 	w.block.Release()
 	w.arena.Block.Release()
 	w.scratch.Release()
@@ -65,7 +65,7 @@ func (w *pending) release() {
 }
 
 // adoptable reports whether the tensor's own memory might become the column's, as far as the tensor decides it.
-func (w *pending) adoptable() bool {
+func (w *judged) adoptable() bool {
 	if !w.owned.Valid() || w.schema.Array || w.source != nil || memory.Guarding() { // others' pages cannot be guarded
 		return false
 	}
@@ -77,7 +77,7 @@ func (w *pending) adoptable() bool {
 const ownedAlignment = 64
 
 // makeRoom takes the blocks into which the payload is copied.
-func (w *pending) makeRoom() (err error) {
+func (w *judged) makeRoom() (err error) {
 	switch {
 	case w.schema.Array:
 		total := 0
@@ -96,7 +96,7 @@ func (w *pending) makeRoom() (err error) {
 }
 
 // fill copies the payload. It touches nothing of the stage's.
-func (w *pending) fill() {
+func (w *judged) fill() {
 	width := w.schema.DType.Size()
 	switch {
 	case !w.block.Valid(): // the payload's own memory may be adopted
@@ -113,7 +113,7 @@ func (w *pending) fill() {
 }
 
 // gatherIn copies the payload rows that the prims ask for, and only those.
-func (w *pending) gatherIn(width int) {
+func (w *judged) gatherIn(width int) {
 	if packed, ok := w.view.Packed(); ok {
 		tensor.GatherRows(w.block.Bytes(), packed, w.source, width)
 		return
@@ -124,7 +124,7 @@ func (w *pending) gatherIn(width int) {
 }
 
 // fillArrays copies the values of the prims into the arena.
-func (w *pending) fillArrays() {
+func (w *judged) fillArrays() {
 	spans := column.Spans(w.block, len(w.arrays))
 	for i, values := range w.arrays {
 		size := values.Size()
@@ -137,7 +137,7 @@ func (w *pending) fillArrays() {
 
 // adopt makes the tensor's memory the record's if it is all of the column's newest value; else the tensor is copied after all. Where
 // there is no memory for the copy, the record keeps the tensor's memory until it is sealed.
-func (w *pending) adopt(ordinal uint64) {
+func (w *judged) adopt(ordinal uint64) {
 	if w.block.Valid() {
 		return
 	}
