@@ -147,6 +147,16 @@ func (s Set) EachIn(from, to int, visit func(i int)) {
 	}
 }
 
+// First returns the first number from an index on that is in the set, or -1.
+func (s Set) First(from int) int {
+	for end := 64 * len(s); from < end; from = next(from) {
+		if word := s[from/64] & within(from, end); word != 0 {
+			return from&^63 + bits.TrailingZeros64(word)
+		}
+	}
+	return -1
+}
+
 // AppendTo appends the numbers below n that are in the set to a list, ascending.
 func (s Set) AppendTo(list []uint32, n int) []uint32 {
 	for at, word := range s[:Words(s.end(n))] {

@@ -188,6 +188,11 @@ func compare(t *testing.T, s Set, model []bool, from, to int) {
 	require.Equal(t, len(everything), s.Count())
 	require.Equal(t, len(some), s.CountIn(from, to))
 	require.Equal(t, len(some) > 0, s.AnyIn(from, to))
+	first := slices.IndexFunc(everything, func(i int) bool { return i >= from })
+	if first >= 0 {
+		first = everything[first]
+	}
+	require.Equal(t, first, s.First(from))
 	require.Equal(t, listed, s.AppendTo(nil, to))
 	require.Equal(t, picked, s.Pick(nil, values[:to]))
 }

@@ -110,7 +110,7 @@ func (d *Dictionary) sweepPaths(n *Named) (gone int) {
 			d.names.Unlock()
 			d.names.Lock()
 		}
-		if d.vacant.has(index) {
+		if d.vacant.Has(int(index)) {
 			continue
 		}
 		if at := d.paths.at(index); n.paths.has(index) || d.pathPins.has(index) {

@@ -2,8 +2,9 @@ package pathdict
 
 import (
 	"math"
-	"math/bits"
 	"sync/atomic"
+
+	"ovstage.dev/ovstage/gocore/bitset"
 )
 
 // What a dictionary knows of the dense indices of its records, beside the records.
@@ -79,21 +80,15 @@ func (m marks) has(index uint32) bool {
 
 // vacancies are the indices that have no path any more.
 type vacancies struct {
-	words  []uint64
+	bitset.Set
 	count  int
 	next   uint32 // where the search goes on
 	barren uint32 // there are none above it
 }
 
-func (v *vacancies) has(index uint32) bool {
-	return int(index/64) < len(v.words) && v.words[index/64]>>(index%64)&1 == 1
-}
-
 func (v *vacancies) add(index uint32) {
-	if missing := int(index/64) + 1 - len(v.words); missing > 0 {
-		v.words = append(v.words, make([]uint64, missing)...)
-	}
-	v.words[index/64] |= 1 << (index % 64)
+	v.Set = v.Grow(int(index) + 1)
+	v.Add(int(index))
 	v.count++
 	v.barren = max(v.barren, index)
 }
@@ -104,27 +99,15 @@ func (v *vacancies) above(parent uint32) (index uint32, ok bool) {
 	if v.count == 0 || parent >= v.barren {
 		return 0, false
 	}
-	index, ok = v.find(max(v.next, parent+1))
-	if !ok {
-		if index, ok = v.find(parent + 1); !ok {
+	found := v.First(int(max(v.next, parent+1)))
+	if found < 0 {
+		if found = v.First(int(parent + 1)); found < 0 {
 			v.barren = parent
 			return 0, false
 		}
 	}
-	v.words[index/64] &^= 1 << (index % 64)
+	v.Remove(found)
 	v.count--
-	v.next = index + 1
-	return index, true
-}
-
-// find returns the first from an index on.
-func (v *vacancies) find(from uint32) (index uint32, ok bool) {
-	mask := ^uint64(0) << (from % 64)
-	for i := int(from / 64); i < len(v.words); i++ {
-		if word := v.words[i] & mask; word != 0 {
-			return uint32(64*i + bits.TrailingZeros64(word)), true
-		}
-		mask = ^uint64(0)
-	}
-	return 0, false
+	v.next = uint32(found) + 1
+	return uint32(found), true
 }
