@@ -35,7 +35,7 @@ type instance struct {
 }
 
 // instances finds the Go half by the number in the context. It is copied on every change, so that looking up takes no lock.
-// A place is used again only after its instance's gate has closed, hence no call can look up a successor by mistake.
+// A slot is used again only after its instance's gate has closed, hence no call can look up a successor by mistake.
 var instances atomic.Pointer[[]*instance]
 
 // Changes of instances and of the dictionary are ordered by the process lock in process.c, and by this one for the closing
@@ -51,20 +51,20 @@ func of(c *C.ovstage_context_t) *instance {
 // Identities of groups and results, unique in the process: one of another instance is never mistaken for one's own.
 var lastIdentity atomic.Uint64
 
-// lend notes what a client has until it gives it back, and returns its identity.
-func lend[T any](i *instance, lent map[uint64]T, thing T) uint64 {
+// handOut notes what a client has until it gives it back, and returns its identity.
+func handOut[T any](i *instance, given map[uint64]T, thing T) uint64 {
 	id := lastIdentity.Add(1)
 	i.mu.Lock()
-	lent[id] = thing
+	given[id] = thing
 	i.mu.Unlock()
 	return id
 }
 
 // takeBack ends that. It reports whether the client had it.
-func takeBack[T any](i *instance, lent map[uint64]T, id uint64) (thing T, had bool) {
+func takeBack[T any](i *instance, given map[uint64]T, id uint64) (thing T, had bool) {
 	i.mu.Lock()
-	thing, had = lent[id]
-	delete(lent, id)
+	thing, had = given[id]
+	delete(given, id)
 	i.mu.Unlock()
 	return thing, had
 }
@@ -98,7 +98,7 @@ func nameOf(c *C.ovstage_context_t) string { return C.GoStringN(c.name, C.int(C.
 // word gives the engine a counter that lives in C memory.
 func word(p *C.uint64_t) *uint64 { return (*uint64)(unsafe.Pointer(p)) }
 
-// enlist puts an instance into the first free place.
+// enlist puts an instance into the first free slot.
 func enlist(i *instance) int {
 	instancesMu.Lock()
 	defer instancesMu.Unlock()
@@ -106,23 +106,23 @@ func enlist(i *instance) int {
 	if now := instances.Load(); now != nil {
 		table = append(table, *now...)
 	}
-	place := 0
-	for place < len(table) && table[place] != nil {
-		place++
+	slot := 0
+	for slot < len(table) && table[slot] != nil {
+		slot++
 	}
-	if place == len(table) {
+	if slot == len(table) {
 		table = append(table, nil)
 	}
-	table[place] = i
+	table[slot] = i
 	instances.Store(&table)
-	return place
+	return slot
 }
 
-func delist(place int) {
+func delist(slot int) {
 	instancesMu.Lock()
 	defer instancesMu.Unlock()
 	table := append([]*instance(nil), *instances.Load()...)
-	table[place] = nil
+	table[slot] = nil
 	instances.Store(&table)
 }
 
@@ -188,7 +188,7 @@ func report(symbol string, p any) string {
 	return text
 }
 
-// chars lends a string's bytes to a C function that copies them.
+// chars gives a string's bytes to a C function that copies them.
 func chars(s string) *C.char { return (*C.char)(unsafe.Pointer(unsafe.StringData(s))) }
 
 // fail records a failure as this thread's last error and returns its code; no failure is OK.

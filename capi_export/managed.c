@@ -2,7 +2,7 @@
  * managed.c - tensors that a write brings along and leaves here.
  *
  * They are the library's from the call on, so that each deleter runs exactly once, whatever becomes of the call. Most
- * are copied, and deleted when the call has left the stage. One whose memory can serve as a column's is lent to the
+ * are copied, and deleted when the call has left the stage. One whose memory can serve as a column's goes to the
  * stage as a block over that memory: then dropping the last reference of the block makes its deletion due, at the end
  * of the call if the stage has made no use of it, else when the column lets go.
  *
@@ -146,7 +146,7 @@ ovstage_api_status_t ov_managed_check(const ov_managed_list* list) {
   return OVSTAGE_OK;
 }
 
-ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned* tensor, void* data, uint64_t size) {
+ov_block* ov_managed_wrap(ov_managed_list* list, const DLManagedTensorVersioned* tensor, void* data, uint64_t size) {
   const ov_managed key = {.tensor = (DLManagedTensorVersioned*)tensor};
   ov_managed* entry = bsearch(&key, list->entries, list->count, sizeof key, by_address);
   entry->block = ov_block_foreign(data, size, OV_PURPOSE_COLUMNS, delete_tensor, entry->tensor);

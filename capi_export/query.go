@@ -204,7 +204,7 @@ func ovgoFetchQueryResult(
 	}
 	copy(tokens(array, C.size_t(len(attributes))), attributes)
 	*out = C.ovstage_query_result_t{
-		query_result_id:  C.ovstage_query_result_id_t(lend(i, i.results, unsafe.Pointer(array))),
+		query_result_id:  C.ovstage_query_result_id_t(handOut(i, i.results, unsafe.Pointer(array))),
 		attributes:       array,
 		attribute_count:  C.size_t(len(attributes)),
 		all_handle:       query,

@@ -114,7 +114,7 @@ func ovgoFetchReadNext(
 			data:      data(g, held.tensors),
 			meta:      meta(g),
 		}
-		out.read_group_id = C.ovstage_read_group_id_t(lend(i, i.groups, held))
+		out.read_group_id = C.ovstage_read_group_id_t(handOut(i, i.groups, held))
 		return nil
 	})
 	if err != nil {

@@ -127,7 +127,8 @@ void ov_context_release(ovstage_context_t* context);
 void ov_context_poison(ovstage_context_t* context, const char* text, size_t length);
 
 /* Runs the deleters that are due, if any are: foreign code, which may call back. For the end of whatever may have
- * dropped the last reference of a lent block; no lock may be held. This thread's texts stay as they are. */
+ * dropped the last reference of a block over a caller's tensor; no lock may be held. This thread's texts stay as they
+ * are. */
 void ov_give_back(void);
 
 /* ---- call.c: how every call begins and ends ---------------------------------------------------------------------- */
@@ -320,7 +321,7 @@ extern const uint8_t ov_no_bytes[256];
 /* One tensor that was given to the library. */
 typedef struct ov_managed {
   DLManagedTensorVersioned* tensor;
-  ov_block* block; /* over its memory, once that was lent to the stage; its last reference deletes the tensor */
+  ov_block* block; /* over its memory, once the stage has that; its last reference deletes the tensor */
 } ov_managed;
 
 enum { OV_MANAGED_FEW = 4 }; /* so many need no allocation */
@@ -345,7 +346,7 @@ ovstage_api_status_t ov_managed_check(const ov_managed_list* list);
 void ov_managed_give_back(ov_managed_list* list);
 
 /* Called by Go: a block over the tensor's own bytes. The list holds the reference. NULL: out of memory. */
-ov_block* ov_managed_lend(ov_managed_list* list, const DLManagedTensorVersioned* tensor, void* data, uint64_t size);
+ov_block* ov_managed_wrap(ov_managed_list* list, const DLManagedTensorVersioned* tensor, void* data, uint64_t size);
 
 /* ---- vtable.c ---------------------------------------------------------------------------------------------------- */
 

@@ -61,8 +61,8 @@ func ovgoWriteAttributes(
 	return enqueued(i.stage.Write(stage.QueryID(given.query), b.cut(), uint64(ordinal), stage.Mode(mode)))
 }
 
-// translate describes the entries as the stage takes them. The bytes of tensors, and maps and masks, stay the caller's memory,
-// which it lends for the length of the call; the rest is copied already (inputs.c).
+// translate describes the entries as the stage takes them. The bytes of tensors, and maps and masks, stay the caller's memory
+// for the length of the call; the rest is copied already (inputs.c).
 func (b *batch) translate(i *instance, entries []C.ov_write, many bool) error {
 	for k := range entries {
 		w := &entries[k]
@@ -145,7 +145,7 @@ func (b *batch) receive(
 		switch {
 		case t == nil:
 			return owned, refuse(stage.InvalidArgument, "managed_tensors[%d] is NULL", k)
-		case t.version.major != C.DLPACK_MAJOR_VERSION: // only the version and the deleter have the same place in all
+		case t.version.major != C.DLPACK_MAJOR_VERSION: // only the version and the deleter lie at the same offset in all
 			return owned, refuse(stage.NotSupported, "managed_tensors[%d] is laid out by DLPack %d.%d, expected major version %d",
 				k, t.version.major, t.version.minor, C.DLPACK_MAJOR_VERSION)
 		}
@@ -154,14 +154,14 @@ func (b *batch) receive(
 		}
 	}
 	if !array && len(tensors) == 1 {
-		owned = b.lend(tensors[0])
+		owned = b.wrap(tensors[0])
 	}
 	return owned, nil
 }
 
-// lend makes a block of the memory of the tensor that was collected last, if it lies packed. The list of managed tensors
+// wrap makes a block of the memory of the tensor that was collected last, if it lies packed. The list of managed tensors
 // holds its reference. Without a block the values are copied.
-func (b *batch) lend(t *C.DLManagedTensorVersioned) memory.Block {
+func (b *batch) wrap(t *C.DLManagedTensorVersioned) memory.Block {
 	v := b.views[len(b.views)-1]
 	if v.CheckExtents() != nil || v.Size() == 0 {
 		return memory.Block{} // for the stage to refuse
@@ -170,13 +170,13 @@ func (b *batch) lend(t *C.DLManagedTensorVersioned) memory.Block {
 	if !packed {
 		return memory.Block{}
 	}
-	return memory.FromC(unsafe.Pointer(C.ov_managed_lend(b.managed, t, unsafe.Pointer(&bytes[0]), C.uint64_t(len(bytes)))))
+	return memory.FromC(unsafe.Pointer(C.ov_managed_wrap(b.managed, t, unsafe.Pointer(&bytes[0]), C.uint64_t(len(bytes)))))
 }
 
 const maxAxes = C.OVSTAGE_GO_MOST_AXES
 
-// collect describes entry k of an array of tensors, in place. Memory of another device is refused here, before anybody can
-// look at it.
+// collect describes entry k of an array of tensors, in place. Memory of another device is refused here, before anything
+// reads it.
 func (b *batch) collect(argument string, k int, t *C.DLTensor) error {
 	device := tensor.Device{Type: int32(t.device.device_type), ID: int32(t.device.device_id)}
 	data := addressIn(unsafe.Pointer(&t.data))

@@ -9,7 +9,7 @@ func (c *Column) Alive(rows Rows, ordinal uint64) []bool {
 	sealed := c.Sealed()
 	rows.each(func(row int) { alive = append(alive, sealed.Live(row)) })
 	records := c.upTo(ordinal)
-	if start, interval := rows.Interval(); interval {
+	if start, run := rows.Run(); run {
 		for _, r := range records {
 			r.rows.eachIn(start, rows.End(), func(_, row int) { alive[row-start] = !r.tombstone() })
 		}

@@ -27,7 +27,7 @@ func TestChangesAgainstAModel(t *testing.T) {
 			all[i] = i
 		}
 		log := []told{{1, all}}
-		lists := []Rows{Interval(0, n), Interval(70, 9), indexed(t, 5, 149, 64), indexed(t, 3, 2, 1), indexed(t, 64, 0, 64)}
+		lists := []Rows{Run(0, n), Run(70, 9), indexed(t, 5, 149, 64), indexed(t, 3, 2, 1), indexed(t, 64, 0, 64)}
 		for range 80 {
 			ahead = max(ahead, floor+1) + random.Uint64N(2)
 			for range random.IntN(4) { // neighbours in the log are the same rows or others

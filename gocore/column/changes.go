@@ -115,9 +115,9 @@ func (c *changes) close() {
 	*c = changes{}
 }
 
-// weight is what a change costs to keep: an interval costs next to nothing.
+// weight is what a change costs to keep: a run costs next to nothing.
 func (c change) weight() int {
-	if _, interval := c.rows.Interval(); interval {
+	if _, run := c.rows.Run(); run {
 		return 1
 	}
 	return c.rows.Len()

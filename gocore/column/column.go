@@ -69,7 +69,7 @@ func (c *Column) Path(row int) uint32 { return c.paths[row] }
 
 // Add gives rows to paths that have none, consecutive and in order; the caller does not change paths afterwards. The rows hold
 // no state until a write names them. Rows that deleted prims gave up are used again when enough of them lie together.
-func (c *Column) Add(paths []uint32) Rows { return Interval(c.table.add(paths), len(paths)) }
+func (c *Column) Add(paths []uint32) Rows { return Run(c.table.add(paths), len(paths)) }
 
 // Added is the number of rows that were ever given to prims: it rises with each.
 func (c *Column) Added() uint64 { return c.added }

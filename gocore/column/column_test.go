@@ -22,7 +22,7 @@ func newColumn(t *testing.T, n int) *Column {
 		paths[i], values[i] = uint32(100+i), int32(i)
 	}
 	c.Add(paths)
-	c.Write(Interval(0, n), 1, block(t, values...))
+	c.Write(Run(0, n), 1, block(t, values...))
 	require.NoError(t, c.Seal(1))
 	return c
 }
@@ -48,10 +48,10 @@ func indexed(t *testing.T, rows ...uint32) Rows {
 func sealed(c *Column) []int32 { return ints(c.Sealed().Block(), c.Sealed().Extent()) }
 
 func TestRowsThatAreConsecutiveBecomeAnInterval(t *testing.T) {
-	start, ok := indexed(t, 4, 5, 6).Interval()
+	start, ok := indexed(t, 4, 5, 6).Run()
 	assert.True(t, ok)
 	assert.Equal(t, 4, start)
-	_, ok = indexed(t, 4, 6, 5).Interval()
+	_, ok = indexed(t, 4, 6, 5).Run()
 	assert.False(t, ok)
 	assert.Equal(t, 7, indexed(t, 4, 6, 5).End())
 	assert.Equal(t, Rows{}, indexed(t))
@@ -94,13 +94,13 @@ func TestPartialWriteBehindAReaderCostsWhatItTouches(t *testing.T) {
 func TestComposeOverlaysRecordsInOrder(t *testing.T) {
 	c := newColumn(t, 4)
 	c.Write(indexed(t, 2, 0), 5, block(t, 52, 50))
-	c.Write(Interval(1, 2), 3, block(t, 31, 32))
-	c.Write(Interval(0, 4), 9, block(t, 90, 91, 92, 93))
+	c.Write(Run(1, 2), 3, block(t, 31, 32))
+	c.Write(Run(0, 4), 9, block(t, 90, 91, 92, 93))
 	for ordinal, expected := range map[uint64][]int32{
 		2: {0, 1, 2, 3}, 3: {0, 31, 32, 3}, 4: {0, 31, 32, 3}, 5: {50, 31, 52, 3}, 9: {90, 91, 92, 93},
 	} {
 		dst := make([]byte, 16)
-		require.NoError(t, c.Compose(dst, Interval(0, 4), ordinal))
+		require.NoError(t, c.Compose(dst, Run(0, 4), ordinal))
 		assert.Equal(t, expected, unsafe.Slice((*int32)(unsafe.Pointer(&dst[0])), 4), "ordinal %d", ordinal)
 		require.NoError(t, c.Compose(dst, indexed(t, 3, 0, 2), ordinal))
 		assert.Equal(t, []int32{expected[3], expected[0], expected[2]}, unsafe.Slice((*int32)(unsafe.Pointer(&dst[0])), 3))
@@ -112,17 +112,17 @@ func TestGenerationRisesExactlyWithRows(t *testing.T) {
 	c := newColumn(t, 2)
 	generation := c.Sealed().Generation()
 	assert.NotZero(t, generation)
-	c.Write(Interval(0, 2), 2, block(t, 7, 8))
+	c.Write(Run(0, 2), 2, block(t, 7, 8))
 	require.NoError(t, c.Seal(2))
 	assert.Equal(t, generation, c.Sealed().Generation())
 	c.Add([]uint32{200, 201, 202})
-	c.Write(Interval(3, 1), 3, block(t, 9)) // row 3 first: row 2 is a hole
+	c.Write(Run(3, 1), 3, block(t, 9)) // row 3 first: row 2 is a hole
 	require.NoError(t, c.Seal(3))
 	assert.Greater(t, c.Sealed().Generation(), generation)
 	assert.Equal(t, []bool{true, true, false, true, false}, []bool{c.Sealed().Live(0), c.Sealed().Live(1), c.Sealed().Live(2), c.Sealed().Live(3), c.Sealed().Live(4)})
 	assert.Equal(t, []int32{7, 8, 0, 9}, sealed(c), "a hole holds zeros, never another row's bytes")
 	assert.False(t, c.Sealed().Dense(3))
-	c.Write(Interval(2, 1), 4, block(t, 5))
+	c.Write(Run(2, 1), 4, block(t, 5))
 	require.NoError(t, c.Seal(4))
 	assert.True(t, c.Sealed().Dense(4))
 }
@@ -179,12 +179,12 @@ func TestArrayColumnSharesItsArena(t *testing.T) {
 		c.WriteArrays(rows, ordinal, spans, arena)
 		require.NoError(t, c.Seal(ordinal))
 	}
-	write(1, Interval(0, 3), []byte("one"), nil, []byte("three"))
+	write(1, Run(0, 3), []byte("one"), nil, []byte("three"))
 	assert.Equal(t, []string{"one", "", "three"}, sealedArrays(c))
 	held, spans := c.Sealed().Arena().Block.Retain(), Spans(c.Sealed().Block(), 3)[2]
 	moves := map[memory.Block]bool{}
 	for i := range uint64(200) {
-		write(2+i, Interval(1, 1), []byte("second"))
+		write(2+i, Run(1, 1), []byte("second"))
 		moves[c.Sealed().Arena().Block] = true
 	}
 	assert.Equal(t, []string{"one", "second", "three"}, sealedArrays(c))
@@ -196,8 +196,8 @@ func TestArrayColumnSharesItsArena(t *testing.T) {
 	late, arena := arrays(t, []byte("late"))
 	c.WriteArrays(indexed(t, 0), 500, late, arena)
 	c.Delete(indexed(t, 2), 400)
-	assert.Equal(t, [][]byte{[]byte("one"), []byte("second"), nil}, c.Values(Interval(0, 3), 450))
-	assert.Equal(t, []byte("late"), c.Values(Interval(0, 3), 500)[0])
+	assert.Equal(t, [][]byte{[]byte("one"), []byte("second"), nil}, c.Values(Run(0, 3), 450))
+	assert.Equal(t, []byte("late"), c.Values(Run(0, 3), 500)[0])
 }
 
 // Columns whose rows came with one list share it until one of them changes.

@@ -80,11 +80,11 @@ func (r *rewriting) weigh() (total int) {
 	return total
 }
 
-// some is an interval or a list of rows, a few of them twice.
+// some is a run or a list of rows, a few of them twice.
 func (r *rewriting) some() Rows {
 	if r.random.IntN(2) == 0 {
 		from := r.random.IntN(r.rows)
-		return Interval(from, 1+r.random.IntN(r.rows-from))
+		return Run(from, 1+r.random.IntN(r.rows-from))
 	}
 	list := make([]uint32, 1+r.random.IntN(r.rows))
 	for i := range list {
@@ -156,7 +156,7 @@ func (r *rewriting) at(row int, ordinal uint64) int32 {
 
 // compare looks at every ordinal that is not below the floor.
 func (r *rewriting) compare(floor uint64) {
-	everything := Interval(0, r.rows)
+	everything := Run(0, r.rows)
 	backward := make([]uint32, r.rows)
 	for i := range backward {
 		backward[i] = uint32(r.rows - 1 - i)
@@ -222,17 +222,17 @@ func TestRecordsOfOneOrdinalStayFewTimesTheColumn(t *testing.T) {
 func TestCoveredRecordsLetGoOfTheirBuffers(t *testing.T) {
 	c := newColumn(t, 8)
 	first := block(t, make([]int32, 8)...)
-	c.Write(Interval(0, 8), 2, first.Retain())
+	c.Write(Run(0, 8), 2, first.Retain())
 	defer first.Release()
 	for range 100 {
 		c.Write(indexed(t, 0, 3, 1, 2), 2, block(t, 1, 2, 3, 4))
 		c.Write(indexed(t, 7, 5, 4, 6), 2, block(t, 5, 6, 7, 8))
 	}
 	for c.records[0].block == first {
-		c.Write(Interval(1, 7), 2, block(t, make([]int32, 7)...))
+		c.Write(Run(1, 7), 2, block(t, make([]int32, 7)...))
 	}
 	assert.Zero(t, ints(first, 8)[0], "a block that something else holds is not written to")
-	c.Write(Interval(0, 8), 2, block(t, make([]int32, 8)...))
+	c.Write(Run(0, 8), 2, block(t, make([]int32, 8)...))
 	assert.Len(t, c.records, 1, "and a record that covers all dismisses the others at once")
 }
 
@@ -249,17 +249,17 @@ func TestSharedArraysMoveOnce(t *testing.T) {
 	for i := range Spans(spans, rows) {
 		Spans(spans, rows)[i] = Span{0, size}
 	}
-	c.WriteArrays(Interval(0, rows), 1, spans, Arena{block(t, make([]int32, size/4)...), size})
+	c.WriteArrays(Run(0, rows), 1, spans, Arena{block(t, make([]int32, size/4)...), size})
 	require.NoError(t, c.Seal(1))
 	for ordinal := uint64(2); ordinal < 20; ordinal++ {
 		one, err := memory.Alloc(SpanSize, memory.Columns)
 		require.NoError(t, err)
 		Spans(one, 1)[0] = Span{0, size}
-		c.WriteArrays(Interval(int(ordinal), 1), ordinal, one, Arena{block(t, slices.Repeat([]int32{int32(ordinal)}, size/4)...), size})
+		c.WriteArrays(Run(int(ordinal), 1), ordinal, one, Arena{block(t, slices.Repeat([]int32{int32(ordinal)}, size/4)...), size})
 		require.NoError(t, c.Seal(ordinal))
 	}
 	assert.Less(t, c.Bytes(), 1<<20)
-	values := c.Values(Interval(0, rows), 20)
+	values := c.Values(Run(0, rows), 20)
 	assert.Equal(t, byte(7), values[7][0])
 	assert.Len(t, values[999], size)
 }
@@ -274,7 +274,7 @@ func TestCondensingWithoutMemoryChangesNothing(t *testing.T) {
 	}
 	composed := block(t, make([]int32, 64)...)
 	defer composed.Release()
-	require.NoError(t, c.Compose(composed.Bytes(), Interval(0, 64), 2))
+	require.NoError(t, c.Compose(composed.Bytes(), Run(0, 64), 2))
 	assert.Equal(t, int32(399), ints(composed, 64)[399%64])
 	require.NoError(t, c.Seal(2))
 	assert.Equal(t, ints(composed, 64), sealed(c))

@@ -15,7 +15,7 @@ func TestRowsBeyondTheColumnAreCaught(t *testing.T) {
 	c := newColumn(t, 4)
 	values := block(t, 1, 2)
 	defer values.Release()
-	assert.PanicsWithValue(t, "invariant: a record names row 4 of 4", func() { c.Write(Interval(3, 2), 2, values) })
+	assert.PanicsWithValue(t, "invariant: a record names row 4 of 4", func() { c.Write(Run(3, 2), 2, values) })
 	assert.PanicsWithValue(t, "invariant: 1000 rows of 4 bytes in 256 bytes", func() { mustHold(values.Bytes(), 1000, 4) })
 }
 

@@ -25,7 +25,7 @@ func newLookup(rows Rows, records []record) lookup {
 
 // each calls f for every entry whose row is the i-th of rows.
 func (p lookup) each(rows Rows, f func(at entry, i int)) {
-	if start, interval := rows.Interval(); interval {
+	if start, run := rows.Run(); run {
 		for _, at := range p.from(start) {
 			if int(at.row) >= rows.End() {
 				break

@@ -59,7 +59,7 @@ func overlay(dst []byte, start, end int, r record, width int) {
 		return
 	}
 	src := r.block.Bytes()
-	if from, ok := r.rows.Interval(); ok {
+	if from, ok := r.rows.Run(); ok {
 		lo, hi := max(from, start), min(r.rows.End(), end)
 		if lo < hi {
 			copy(dst[(lo-start)*width:(hi-start)*width], src[(lo-from)*width:])

@@ -9,7 +9,7 @@ import (
 	"ovstage.dev/ovstage/gocore/tensor"
 )
 
-// Rows names rows of a column in the order in which a payload lists them: either the interval [start, start+n) or an
+// Rows names rows of a column in the order in which a payload lists them: either the run [start, start+n) or an
 // explicit list. The list lives off the Go heap because read groups hand the very same array to clients as an index
 // map. A Rows value does not own its list by itself: Retain and Release keep it alive and let it go.
 type Rows struct {
@@ -19,8 +19,8 @@ type Rows struct {
 	index memory.Block
 }
 
-// Interval returns the rows [start, start+n).
-func Interval(start, n int) Rows {
+// Run returns the rows [start, start+n).
+func Run(start, n int) Rows {
 	if n == 0 {
 		return Rows{}
 	}
@@ -28,7 +28,7 @@ func Interval(start, n int) Rows {
 }
 
 // Indexed returns the rows that index lists and takes over the caller's reference to it. Rows that turn out to be
-// consecutive become an interval and the list is released.
+// consecutive become a run and the list is released.
 func Indexed(index memory.Block, n int) Rows {
 	list := index.Uint32s(n)
 	end, consecutive := 0, true
@@ -42,7 +42,7 @@ func Indexed(index memory.Block, n int) Rows {
 			start = int(list[0])
 		}
 		index.Release()
-		return Interval(start, n)
+		return Run(start, n)
 	}
 	return Rows{n: n, end: end, index: index}
 }
@@ -53,13 +53,13 @@ func (r Rows) Len() int { return r.n }
 // End is one past the highest listed row.
 func (r Rows) End() int { return r.end }
 
-// Interval reports whether the rows are consecutive, and where they start.
-func (r Rows) Interval() (start int, ok bool) { return r.start, !r.index.Valid() }
+// Run reports whether the rows are consecutive, and where they start.
+func (r Rows) Run() (start int, ok bool) { return r.start, !r.index.Valid() }
 
-// Index is the off-heap list, invalid for an interval; it holds Len entries.
+// Index is the off-heap list, invalid for a run; it holds Len entries.
 func (r Rows) Index() memory.Block { return r.index }
 
-// List is the explicit list, nil for an interval.
+// List is the explicit list, nil for a run.
 func (r Rows) List() []uint32 {
 	if !r.index.Valid() {
 		return nil
@@ -93,13 +93,13 @@ func (r Rows) Each(f func(i, row int)) {
 
 // Any reports whether any of the rows is in a set.
 func (r Rows) Any(set bitset.Set) bool {
-	if start, interval := r.Interval(); interval {
+	if start, run := r.Run(); run {
 		return set.AnyIn(start, r.end)
 	}
 	return slices.ContainsFunc(r.List(), func(row uint32) bool { return set.Has(int(row)) })
 }
 
-// Where returns the rows for which wanted, in their order, is true: as an explicit list off the heap or an interval. The
+// Where returns the rows for which wanted, in their order, is true: as an explicit list off the heap or a run. The
 // caller owns it.
 func (r Rows) Where(wanted []bool) (Rows, error) {
 	index, err := memory.Alloc(4*r.n, memory.Indices)
@@ -140,15 +140,15 @@ func (r Rows) same(o Rows) bool { return r == o }
 
 // has reports whether a row is listed.
 func (r Rows) has(row int) bool {
-	if start, interval := r.Interval(); interval {
+	if start, run := r.Run(); run {
 		return row >= start && row < r.end
 	}
 	return slices.Contains(r.List(), uint32(row))
 }
 
-// mark adds the rows to a set, whole words at a time for an interval.
+// mark adds the rows to a set, whole words at a time for a run.
 func (r Rows) mark(set bitset.Set) {
-	if start, interval := r.Interval(); interval {
+	if start, run := r.Run(); run {
 		set.AddRange(start, r.end)
 		return
 	}
@@ -159,7 +159,7 @@ func (r Rows) mark(set bitset.Set) {
 
 // addTo is mark for a set that costs what it holds.
 func (r Rows) addTo(set *bitset.Sparse) {
-	if start, interval := r.Interval(); interval {
+	if start, run := r.Run(); run {
 		set.AddRange(start, r.end)
 		return
 	}
@@ -181,9 +181,9 @@ func (r Rows) each(f func(row int)) {
 	}
 }
 
-// eachIn is Each for the rows in [start, end). Of an interval it looks at no others.
+// eachIn is Each for the rows in [start, end). Of a run it looks at no others.
 func (r Rows) eachIn(start, end int, f func(i, row int)) {
-	if from, interval := r.Interval(); interval {
+	if from, run := r.Run(); run {
 		for row := max(from, start); row < min(r.end, end); row++ {
 			f(row-from, row)
 		}

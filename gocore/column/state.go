@@ -106,18 +106,18 @@ func (s *state) follow(records []record) bool {
 // markLive marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, and rows
 // that hold one already, cost nothing each when they are consecutive.
 func (s *state) markLive(rows Rows) {
-	start, interval := rows.Interval()
+	start, run := rows.Run()
 	if s.live == nil {
 		if rows.End() <= s.extent {
 			return
 		}
-		if interval && start <= s.extent {
+		if run && start <= s.extent {
 			s.extent, s.rows = rows.End(), rows.End()
 			return
 		}
 	}
 	s.open(rows.End())
-	if interval {
+	if run {
 		s.rows += rows.Len() - s.live.CountIn(start, rows.End())
 		s.live.AddRange(start, rows.End())
 		if s.gone.AnyIn(start, rows.End()) {

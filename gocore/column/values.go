@@ -9,10 +9,10 @@ import (
 // Compose writes into dst, packed in the order of rows, the newest value of each row at or below ordinal, sealed or not;
 // a row that has none, or was deleted, gets zeros. Rows may reach beyond those that exist.
 //
-// For an interval it costs one copy of what it covers plus the records above; for scattered rows it costs what they hold, unless
+// For a run it costs one copy of what it covers plus the records above; for scattered rows it costs what they hold, unless
 // they are a large part of a column with unsealed records, which is then copied whole.
 func (c *Column) Compose(dst []byte, rows Rows, ordinal uint64) error {
-	if start, ok := rows.Interval(); ok {
+	if start, ok := rows.Run(); ok {
 		c.compose(dst[:rows.Len()*c.width], start, rows.End(), ordinal)
 		return nil
 	}
@@ -77,13 +77,13 @@ func (c *Column) Values(rows Rows, ordinal uint64) [][]byte {
 		}
 	}
 	records := c.upTo(ordinal)
-	start, interval := rows.Interval()
+	start, run := rows.Run()
 	p := lookup(nil)
-	if !interval {
+	if !run {
 		p = newLookup(rows, records)
 	}
 	for _, r := range records {
-		if interval {
+		if run {
 			r.rows.eachIn(start, rows.End(), func(k, row int) { put(row-start, r, k) })
 		} else {
 			p.each(r.rows, func(at entry, k int) { put(int(at.index), r, k) })
@@ -115,7 +115,7 @@ func (c *Column) compose(dst []byte, start, end int, ordinal uint64) {
 	records := c.upTo(ordinal)
 	first := 0
 	for i := len(records) - 1; i >= 0; i-- {
-		if from, ok := records[i].rows.Interval(); ok && !records[i].tombstone() && from <= start && records[i].rows.End() >= end {
+		if from, ok := records[i].rows.Run(); ok && !records[i].tombstone() && from <= start && records[i].rows.End() >= end {
 			copy(dst, records[i].block.Bytes()[(start-from)*c.width:])
 			memory.Copied(len(dst))
 			first = i + 1

@@ -99,7 +99,7 @@ static void* map_capacity(uint64_t capacity) {
   return data;
 }
 
-/* A block without references and without a place in any list. Its bytes are zero when it is a mapping. */
+/* A block without references and outside of all lists. Its bytes are zero when it is a mapping. */
 static ov_block* create(uint32_t size_class, uint64_t capacity, int guarded) {
   ov_block* block = calloc(1, sizeof *block);
   if (block == NULL) return NULL;

@@ -21,7 +21,7 @@ static struct slot {
   uintptr_t start, end; /* 0: free */
 } slots[SLOTS];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the table's free places and the handler; a leaf */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the table's free slots and the handler; a leaf */
 static int guards;                                       /* stages that want it */
 static size_t used;                                      /* slots beyond were never taken */
 

@@ -9,8 +9,8 @@ import "runtime"
 // the lists are marked, from which everything else gets its paths, then what each holder names; what is not marked at the end
 // goes, some thousand records at a time.
 //
-// The index of a path that has gone is given to another, larger than that of its parent as ever. The handle is not: to whoever
-// kept the number it is unknown.
+// The index of a path that has gone is given to another, larger than that of its parent as ever. The handle is not: a call with
+// the old number is told that it is unknown.
 
 // Named is what is still named, while a dictionary is compacted. It may be used by many threads.
 type Named struct {

@@ -15,7 +15,7 @@
 // # Concurrency
 //
 // Every method but Close may be called from any goroutine at any time. Turning a handle into what it stands for takes no
-// lock: records are written once and become visible through a length that is published atomically. Turning text into a
+// lock: records are written once and become visible through a length that is stored atomically. Turning text into a
 // handle takes a read lock while everything asked for is known, and the write lock from the first new name on; long
 // batches give it back now and then. Lists have a lock of their own, which may be taken while the first is held and never
 // the other way round. Between two looks at the names a Compact may begin: a call that finds so starts anew.
@@ -55,7 +55,7 @@ type Dictionary struct {
 	seed maphash.Seed
 
 	// names guards the tables, the text, the links between nodes and the growing ends of the vectors. What identifies a
-	// record below the published length never changes and is read without it.
+	// record below the visible length never changes and is read without it.
 	names      sync.RWMutex
 	tokens     vector[span]
 	tokenAges  ages
@@ -88,7 +88,7 @@ func New(base uint64) *Dictionary {
 	d.shelf.open(base)
 	_ = d.pathPins.reach(root) // the first words need no memory
 	d.paths.push(node{name: noName})
-	d.paths.publish()
+	d.paths.reveal()
 	return d
 }
 

@@ -128,10 +128,10 @@ func (in *interner) known(paths []Path) error {
 	defer in.unlock()
 	d := in.d
 	in.age = d.age.Load()
-	published, aged := uint64(d.paths.published.Load()), d.pathAges.length > 0
+	visible, aged := uint64(d.paths.visible.Load()), d.pathAges.length > 0
 	for i, p := range paths {
 		number := uint64(p) - d.base - 1
-		index, ok := uint32(number), number < published
+		index, ok := uint32(number), number < visible
 		if aged {
 			index, ok = d.Index(p)
 		}
@@ -153,15 +153,15 @@ func (in *interner) lock() {
 // stale reports whether a compaction has begun since the call did.
 func (in *interner) stale() bool { return in.age != in.d.age.Load() }
 
-// unlock publishes what was added and gives the lock back.
+// unlock reveals what was added and gives the lock back.
 func (in *interner) unlock() {
 	if !in.exclusive {
 		in.d.names.RUnlock()
 		return
 	}
 	in.exclusive = false
-	in.d.tokens.publish()
-	in.d.paths.publish()
+	in.d.tokens.reveal()
+	in.d.paths.reveal()
 	in.d.names.Unlock()
 }
 

@@ -42,7 +42,7 @@ func (d *Dictionary) LookupPaths(entries []string, out []Path) error {
 }
 
 // NewListOfKnown is NewListFromStrings for a list that is only asked for. A path that was never made is not interned: a
-// stranger has its place, a path that no text finds and that nothing is ever written to. Equal texts get the same one, and
+// stranger stands for it, a path that no text finds and that nothing is ever written to. Equal texts get the same one, and
 // later lists use it again. unknown is how many strangers there are.
 func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int, err error) {
 	if err := checkPaths(strings); err != nil {
@@ -59,29 +59,29 @@ func (d *Dictionary) NewListOfKnown(strings []string) (h ListHandle, unknown int
 
 // knownTexts finds paths, and strangers for those that were never made.
 func (in *interner) knownTexts(strings []string) (unknown int, err error) {
-	d, places := in.d, map[string]int{} // of the unknown
+	d, numbers := in.d, map[string]int{} // of the unknown
 	d.names.RLock()
 	in.age = d.age.Load()
 	for i, s := range strings {
 		index, known := d.findPath(s)
-		if _, met := places[s]; !known && !met {
-			places[s] = len(places)
+		if _, met := numbers[s]; !known && !met {
+			numbers[s] = len(numbers)
 		}
 		in.indices[i] = index
 	}
 	strangers := d.strangers
 	d.names.RUnlock()
-	if len(places) > len(strangers) {
-		if strangers, err = d.moreStrangers(len(places)); err != nil {
+	if len(numbers) > len(strangers) {
+		if strangers, err = d.moreStrangers(len(numbers)); err != nil {
 			return 0, err
 		}
 	}
 	for i, s := range strings {
-		if place, met := places[s]; met {
-			in.indices[i] = strangers[place]
+		if number, met := numbers[s]; met {
+			in.indices[i] = strangers[number]
 		}
 	}
-	return len(places), nil
+	return len(numbers), nil
 }
 
 // moreStrangers makes nodes without a parent until there are enough of them.
@@ -96,11 +96,11 @@ func (d *Dictionary) moreStrangers(count int) ([]uint32, error) {
 		if token, err = d.addToken(hash, name); err != nil {
 			return nil, err
 		}
-		d.tokens.publish()
+		d.tokens.reveal()
 	}
 	delete(d.trials, token)
 	d.tokenPins.set(token)
-	defer d.paths.publish()
+	defer d.paths.reveal()
 	for len(d.strangers) < count {
 		if err := d.reservePath(); err != nil {
 			return nil, err

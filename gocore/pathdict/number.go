@@ -34,7 +34,7 @@ func (a *ages) reach(records uint32) error {
 		}
 		a.push(0)
 	}
-	a.publish()
+	a.reveal()
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (f *flags) reach(index uint32) error {
 			return err
 		}
 		f.push(0)
-		f.publish()
+		f.reveal()
 	}
 	return nil
 }

@@ -206,7 +206,7 @@ func (d *Dictionary) PathAt(i uint32) Path {
 
 // PathCount returns the number of paths interned so far, the root and the paths above others included. Every dense index
 // is below it.
-func (d *Dictionary) PathCount() int { return int(d.paths.published.Load()) }
+func (d *Dictionary) PathCount() int { return int(d.paths.visible.Load()) }
 
 // path returns the index of a well-formed path and adds what is new of it.
 func (in *interner) path(s string) (uint32, error) {

@@ -31,7 +31,7 @@ func (s span) offset() int { return int(s>>lengthBits) & (1<<offsetBits - 1) }
 func (s span) length() int { return int(s) & MaxToken }
 
 // text stores non-empty strings in C memory, each followed by a NUL. They never move and are freed all at once. There is one
-// writer, under the dictionary's lock; readers need no lock, because a span is published after its bytes.
+// writer, under the dictionary's lock; readers need no lock, because a span is revealed after its bytes.
 type text struct {
 	chunks atomic.Pointer[[][]byte] // the readers' view of blocks
 	blocks []memory.Block

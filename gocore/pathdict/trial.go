@@ -35,7 +35,7 @@ func (d *Dictionary) Try(s string) (token Token, trial bool, err error) {
 		if index, err = d.addToken(hash, s); err != nil {
 			return 0, false, err
 		}
-		d.tokens.publish()
+		d.tokens.reveal()
 	}
 	if d.trials == nil {
 		d.trials = map[uint32]int{}

@@ -10,16 +10,16 @@ import (
 const segmentSize = 1 << 13
 
 // vector is an append-only sequence of records. It grows by whole segments, so that a record never moves: growing copies
-// nothing, and readers need no lock. One writer at a time, under the dictionary's lock, pushes records and then publishes
-// the new length. A reader that has seen an index below the published length may read that record until close.
+// nothing, and readers need no lock. One writer at a time, under the dictionary's lock, pushes records and then reveals
+// the new length. A reader that has seen an index below the visible length may read that record until close.
 //
 // What grows with a scene must not lie on the Go heap, where missing memory ends the process: all segments but the first are
 // blocks. Records hold no pointers.
 type vector[T any] struct {
-	segments  atomic.Pointer[[]*[segmentSize]T]
-	blocks    []memory.Block // those of the segments, but for the first
-	length    uint32         // the writer's
-	published atomic.Uint32  // the readers'
+	segments atomic.Pointer[[]*[segmentSize]T]
+	blocks   []memory.Block // those of the segments, but for the first
+	length   uint32         // the writer's
+	visible  atomic.Uint32  // the readers'
 }
 
 func (v *vector[T]) at(i uint32) *T {
@@ -27,7 +27,7 @@ func (v *vector[T]) at(i uint32) *T {
 }
 
 // has reports whether readers may look at record i.
-func (v *vector[T]) has(i uint64) bool { return i < uint64(v.published.Load()) }
+func (v *vector[T]) has(i uint64) bool { return i < uint64(v.visible.Load()) }
 
 // reserve makes room for one record.
 func (v *vector[T]) reserve() error {
@@ -43,7 +43,7 @@ func (v *vector[T]) reserve() error {
 	return nil
 }
 
-// push appends a record for which there is room; there always is for the first. Readers see it after publish.
+// push appends a record for which there is room; there always is for the first. Readers see it after reveal.
 func (v *vector[T]) push(record T) uint32 {
 	i := v.length
 	if i == 0 {
@@ -54,7 +54,7 @@ func (v *vector[T]) push(record T) uint32 {
 	return i
 }
 
-func (v *vector[T]) publish() { v.published.Store(v.length) }
+func (v *vector[T]) reveal() { v.visible.Store(v.length) }
 
 func (v *vector[T]) grow(segment *[segmentSize]T) {
 	var segments []*[segmentSize]T
@@ -66,7 +66,7 @@ func (v *vector[T]) grow(segment *[segmentSize]T) {
 }
 
 func (v *vector[T]) close() {
-	v.published.Store(0)
+	v.visible.Store(0)
 	v.length = 0
 	v.segments.Store(nil)
 	for _, block := range v.blocks {

@@ -127,7 +127,7 @@ func (c *Bindings) Grow(col *column.Column, g Growth) (b *Binding, added []uint3
 	}
 	defer g.rows.Release()
 	paths := b.list.Indices()
-	start, _ := col.Add(added).Interval()
+	start, _ := col.Add(added).Run()
 	rows := g.index.Uint32s(b.list.Len())
 	b.Each(func(position int, row uint32) { rows[position] = row })
 	if len(added) == len(b.missing) {
@@ -158,7 +158,7 @@ func (c *Bindings) resolve(col *column.Column, list *pathdict.List) (*Binding, e
 	paths := list.Indices()
 	b := &Binding{list: list, grown: col.Added()}
 	if start := col.Run(paths); start >= 0 {
-		b.rows = column.Interval(start, len(paths))
+		b.rows = column.Run(start, len(paths))
 		return b, nil
 	}
 	*c.Resolved += uint64(len(paths))
@@ -188,14 +188,14 @@ func (c *Bindings) resolve(col *column.Column, list *pathdict.List) (*Binding, e
 
 // Each calls f for every position that has a row, in order.
 func (b *Binding) Each(f func(position int, row uint32)) {
-	start, interval := b.rows.Interval()
+	start, run := b.rows.Run()
 	list, missing, k := b.rows.List(), b.missing, 0
 	for position := range b.list.Len() {
 		if len(missing) > 0 && int(missing[0]) == position {
 			missing = missing[1:]
 			continue
 		}
-		if interval {
+		if run {
 			f(position, uint32(start+k))
 		} else {
 			f(position, list[k])

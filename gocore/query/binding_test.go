@@ -62,8 +62,8 @@ func (b *bench) seal(binding *Binding, ordinal uint64) {
 func TestGrowGivesRowsInListOrder(t *testing.T) {
 	b := newBench(t)
 	first := b.grow(b.list("/a", "/b"))
-	start, interval := first.Rows().Interval()
-	assert.True(t, interval)
+	start, run := first.Rows().Run()
+	assert.True(t, run)
 	assert.Zero(t, start)
 
 	mixed := b.grow(b.list("/c", "/b", "/d", "/c"))
@@ -158,8 +158,8 @@ func TestGrowthOutlivesItsBinding(t *testing.T) {
 		for i, g := range growths {
 			binding, added := b.bindings.Grow(b.column, g)
 			assert.Len(t, added, 2-2*round)
-			start, interval := binding.Rows().Interval()
-			require.True(t, interval)
+			start, run := binding.Rows().Run()
+			require.True(t, run)
 			assert.Equal(t, 1+2*i, start)
 		}
 	}

@@ -70,7 +70,7 @@ func Comparable(dtype tensor.DType) bool {
 	return dtype.Code == tensor.Int || dtype.Code == tensor.UInt || dtype.Code == tensor.Bool
 }
 
-// Select calls found with the place of each packed value that satisfies a predicate with In or an ordering, checked, for a
+// Select calls found with the index of each packed value that satisfies a predicate with In or an ordering, checked, for a
 // Comparable type. A number is meant as the column has it: "0.1" equals a float32 that was written as 0.1. Integers compare
 // exactly, whether the number is one or not; booleans are 0 and 1, also called false and true.
 func (p *Predicate) Select(dtype tensor.DType, values []byte, found func(at int)) error {

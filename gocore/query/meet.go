@@ -9,11 +9,11 @@ import (
 
 // Any reports whether a set holds the row of a listed prim.
 func (b *Binding) Any(set *bitset.Sparse) bool {
-	start, interval := b.rows.Interval()
+	start, run := b.rows.Run()
 	switch {
 	case set.Count() == 0:
 		return false
-	case interval:
+	case run:
 		return set.AnyIn(start, b.rows.End())
 	case b.few(set):
 		return len(b.find(set)) > 0
@@ -23,8 +23,8 @@ func (b *Binding) Any(set *bitset.Sparse) bool {
 
 // All reports whether a set holds the row of every listed prim, judged without looking at lists: no may mean perhaps.
 func (b *Binding) All(set *bitset.Sparse) bool {
-	start, interval := b.rows.Interval()
-	if !interval {
+	start, run := b.rows.Run()
+	if !run {
 		start = 0
 	}
 	rows := b.rows.End() - start
@@ -41,11 +41,11 @@ type meeting struct {
 }
 
 func (b *Binding) meet(set *bitset.Sparse) meeting {
-	start, interval := b.rows.Interval()
+	start, run := b.rows.Run()
 	switch {
 	case set.Count() == 0:
 		return meeting{0, func(func(int, uint32)) {}}
-	case interval:
+	case run:
 		end := b.rows.End()
 		return meeting{set.CountIn(start, end), func(f func(position int, row uint32)) {
 			at := b.positions()

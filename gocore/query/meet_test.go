@@ -59,7 +59,7 @@ func TestMeetingsAreWhatAWalkFinds(t *testing.T) {
 	}
 }
 
-// randomBinding lists some prims of which some have rows: an interval or not, in the order of the rows or not, some twice.
+// randomBinding lists some prims of which some have rows: a run or not, in the order of the rows or not, some twice.
 func (b *bench) randomBinding(random *rand.Rand, prims int) *Binding {
 	var there, listed []string
 	share := 1 + 2*random.IntN(4) // of eight
@@ -73,7 +73,7 @@ func (b *bench) randomBinding(random *rand.Rand, prims int) *Binding {
 		}
 	}
 	switch random.IntN(4) {
-	case 0: // rows in the order of the list: an interval with missing positions in it
+	case 0: // rows in the order of the list: a run with missing positions in it
 		listed = listed[random.IntN(len(listed)):]
 		there = slices.DeleteFunc(there, func(path string) bool {
 			_, is := slices.BinarySearchFunc(listed, path, func(a, b string) int { return number(a) - number(b) })

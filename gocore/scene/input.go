@@ -38,7 +38,7 @@ func open(c *column.Column, ordinal uint64) (input, error) {
 	if err != nil {
 		return one, err
 	}
-	if err := c.Compose(block.Bytes()[:size], column.Interval(0, c.Rows()), ordinal); err != nil {
+	if err := c.Compose(block.Bytes()[:size], column.Run(0, c.Rows()), ordinal); err != nil {
 		block.Release()
 		return one, err
 	}

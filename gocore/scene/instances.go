@@ -61,7 +61,7 @@ func (s *Scene) instances(tx stage.Tx, visit func(instance, prototype uint32)) e
 		if schema := c.Schema(); !schema.Array || schema.DType != (tensor.DType{Code: tensor.UInt, Bits: 64, Lanes: 1}) {
 			continue
 		}
-		for row, values := range c.Values(column.Interval(0, c.Rows()), column.Latest) {
+		for row, values := range c.Values(column.Run(0, c.Rows()), column.Latest) {
 			targets := pathsIn(values)
 			if len(targets) == 0 {
 				continue

@@ -84,7 +84,7 @@ func (c *bound) newest() (memory.Block, error) {
 	if err != nil {
 		return block, err
 	}
-	if err := c.Compose(block.Bytes()[:size], column.Interval(0, c.Rows()), column.Latest); err != nil {
+	if err := c.Compose(block.Bytes()[:size], column.Run(0, c.Rows()), column.Latest); err != nil {
 		block.Release()
 		return memory.Block{}, err
 	}

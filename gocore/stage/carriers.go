@@ -28,7 +28,7 @@ func (s *Stage) appear(a *attribute, c *bound, rows column.Rows) {
 // write changes nothing, whether the write has the same schema or another.
 func (s *Stage) vanish(a *attribute, c *bound, rows column.Rows) {
 	alive := c.Alive(rows, column.Latest)
-	rewritten := func(o *bound, row int) bool { return o.Alive(column.Interval(row, row+1), column.Latest)[0] }
+	rewritten := func(o *bound, row int) bool { return o.Alive(column.Run(row, row+1), column.Latest)[0] }
 	rows.Each(func(i, row int) {
 		if path := c.Path(row); !alive[i] && a.carriers.Has(path) && !a.elsewhere(c, uint32(row), rewritten) {
 			s.count(a, []uint32{path}, -1)

@@ -98,7 +98,7 @@ func (s *Stage) serve(to *read, p *part, plan *query.Plan, ordinal uint64) error
 	}
 	g := s.named(p, plan, ordinal)
 	g.Count = g.PrimCount
-	switch start, dense := plan.Rows.Interval(); {
+	switch start, dense := plan.Rows.Run(); {
 	case g.Array:
 		arena := p.state.Arena()
 		g.Data, g.Used, g.Spans, g.Rows = arena.Block.Retain(), arena.Used, spans, plan.Count

@@ -9,7 +9,7 @@ import (
 // postings returns the postings of an attribute, as of now.
 func (s *Stage) postings(a *attribute) (*postings, error) {
 	if a.postings == nil {
-		all, err := s.holders(a, func(c *bound) (column.Rows, error) { return column.Interval(0, c.Rows()), nil })
+		all, err := s.holders(a, func(c *bound) (column.Rows, error) { return column.Run(0, c.Rows()), nil })
 		if err != nil {
 			return nil, err
 		}

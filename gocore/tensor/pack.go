@@ -78,7 +78,7 @@ func takeLongest(axes []axis) (axis, []axis) {
 	return longest, slices.Delete(axes, at, at+1)
 }
 
-// offsets are the places of the current block, in bytes, on both sides.
+// offsets is where the current block begins, in bytes, on both sides.
 type offsets struct{ to, from int }
 
 // advance steps an odometer over the axes. It reports false after the last position.

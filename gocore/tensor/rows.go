@@ -11,7 +11,7 @@ import (
 // GatherRows sets dst[i] = src[rows[i]].
 func GatherRows(dst, src []byte, rows []uint32, width int) {
 	if start, ok := run(rows); ok {
-		CopyInterval(dst, src, 0, start, len(rows), width)
+		CopyRun(dst, src, 0, start, len(rows), width)
 		return
 	}
 	if k := kernelsFor(width); k != nil {
@@ -26,7 +26,7 @@ func GatherRows(dst, src []byte, rows []uint32, width int) {
 // ScatterRows sets dst[rows[i]] = src[i].
 func ScatterRows(dst, src []byte, rows []uint32, width int) {
 	if start, ok := run(rows); ok {
-		CopyInterval(dst, src, start, 0, len(rows), width)
+		CopyRun(dst, src, start, 0, len(rows), width)
 		return
 	}
 	if k := kernelsFor(width); k != nil {
@@ -41,7 +41,7 @@ func ScatterRows(dst, src []byte, rows []uint32, width int) {
 // CopyRowsAt sets dst[rows[i]] = src[rows[i]]: it brings an older buffer up to date by the rows that changed.
 func CopyRowsAt(dst, src []byte, rows []uint32, width int) {
 	if start, ok := run(rows); ok {
-		CopyInterval(dst, src, start, start, len(rows), width)
+		CopyRun(dst, src, start, start, len(rows), width)
 		return
 	}
 	if k := kernelsFor(width); k != nil {
@@ -53,8 +53,8 @@ func CopyRowsAt(dst, src []byte, rows []uint32, width int) {
 	}
 }
 
-// CopyInterval sets dst[to+i] = src[from+i] for count rows.
-func CopyInterval(dst, src []byte, to, from, count, width int) {
+// CopyRun sets dst[to+i] = src[from+i] for count rows.
+func CopyRun(dst, src []byte, to, from, count, width int) {
 	copy(dst[to*width:(to+count)*width], src[from*width:(from+count)*width])
 }
 

@@ -83,9 +83,9 @@ func TestKernelsNeedNoAlignment(t *testing.T) {
 
 func TestCopyInterval(t *testing.T) {
 	dst, src := []byte("........"), []byte("abcdefgh")
-	CopyInterval(dst, src, 1, 2, 2, 2)
+	CopyRun(dst, src, 1, 2, 2, 2)
 	assert.Equal(t, "..efgh..", string(dst))
-	CopyInterval(dst, src, 4, 4, 0, 2)
+	CopyRun(dst, src, 4, 4, 0, 2)
 	assert.Equal(t, "..efgh..", string(dst))
 }
 
@@ -99,7 +99,7 @@ func TestRowsBeyondABufferPanic(t *testing.T) {
 			"scatter, target": func() { ScatterRows(small, large, []uint32{0, 4}, width) },
 			"scatter, source": func() { ScatterRows(large, small, []uint32{0, 2, 1, 3, 5}, width) },
 			"copy":            func() { CopyRowsAt(large, small, []uint32{4, 0}, width) },
-			"interval":        func() { CopyInterval(small, large, 2, 2, 3, width) },
+			"run":             func() { CopyRun(small, large, 2, 2, 3, width) },
 		} {
 			assert.Panics(t, move, "%s, width %d", name, width)
 		}
