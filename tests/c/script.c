@@ -402,6 +402,7 @@ static ovstage_prim_mode_t mode_of(const command* c) {
   const char* mode = option(c, "mode");
   if (mode == NULL || strcmp(mode, "upsert") == 0) return OVSTAGE_PRIM_MODE_UPSERT;
   if (strcmp(mode, "insert") == 0) return OVSTAGE_PRIM_MODE_INSERT;
+  if (strcmp(mode, "require") == 0) return OVSTAGE_GO_PRIM_MODE_REQUIRE;
   if (strcmp(mode, "update") != 0) mistake("there is no mode %s", mode);
   return OVSTAGE_GO_PRIM_MODE_UPDATE;
 }
@@ -874,6 +875,64 @@ static void do_read(command* c) {
   release_groups(&groups);
 }
 
+/* The prims of since: * stands for all. */
+static bool followed_on(const char* prims, ovstage_query_handle_t* query, bool* made) {
+  *made = false;
+  *query = 0;
+  return strcmp(prims, "*") == 0 || query_on(prims, query, made);
+}
+
+static void do_since(command* c) {
+  size_t count = 0;
+  char** words = parts(c->args[2], ',', &count);
+  ovstage_go_cursor_t* cursors = (ovstage_go_cursor_t*)scrap((count + 1) * sizeof *cursors);
+  for (size_t i = 0; i < count; i++) {
+    char* at = strchr(words[i], '@');
+    if (at == NULL) mistake("%s has no ordinal", words[i]);
+    *at = '\0';
+    cursors[i].resync = strcmp(at + 1, "-") == 0;
+    if (!cursors[i].resync) cursors[i].since = number(at + 1);
+    cursors[i].attribute = token(words[i]);
+  }
+  ovstage_query_handle_t query;
+  ovstage_read_handle_t read = 0;
+  bool made;
+  if (!followed_on(c->args[1], &query, &made)) return;
+  if (ended(play.go->read_since(play.stage, query, cursors, count, &read))) {
+    named_groups groups;
+    groups.group_count = 0;
+    take_groups(read, &groups, true);
+    release_groups(&groups);
+    ended(ovstage_release_read(play.stage, read));
+    for (size_t i = 0; i < count; i++)
+      say("%s until %" PRIu64 "%s", text_of(cursors[i].attribute), cursors[i].until, cursors[i].resync ? " anew" : "");
+  }
+  query_off(query, made);
+}
+
+static void do_level(command* c) {
+  ovstage_go_stage_options_t options;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.interface_level = ovstage_go_interface_named(c->args[1]);
+  accepted(play.go->set_stage_options(play.stage, &options));
+}
+
+/* How the tensors of a read are described: type and axes, of arrays the axes of each. */
+static void do_layout(command* c) {
+  named_groups groups;
+  read_groups(c->args + 1, &groups);
+  answer_count = 0;
+  for (int i = 0; i < groups.group_count; i++) {
+    const ovstage_read_group_t* g = &groups.groups[i];
+    say("%s %s", text_of(g->attribute), type_text(g->data.tensors->dtype, g->is_array));
+    for (uint32_t k = 0; k < g->data.tensor_count; k++)
+      for (int32_t axis = 0; axis < g->data.tensors[k].ndim; axis++)
+        add("%s%" PRId64, axis == 0 ? " " : ",", g->data.tensors[k].shape[axis]);
+  }
+  release_groups(&groups);
+}
+
 static named_groups* held_named(const char* name, bool make) {
   for (int i = 0; i < play.held_count; i++)
     if (strcmp(play.held[i].name, name) == 0) return &play.held[i];
@@ -1040,6 +1099,39 @@ static void do_relatives(command* c) {
   named(path_dictionary_release_path_list_reference(play.dictionary, list));
 }
 
+static ovx_primpath_t path_named(const char* text) {
+  ovx_string_t string = view(text);
+  ovx_primpath_t path = 0;
+  return named(path_dictionary_create_paths_from_strings(play.dictionary, &string, 1, &path)) ? path : 0;
+}
+
+/* The paths of a list that was made for the player, sorted. */
+static void say_paths(ovx_primpath_list_t list) {
+  ovx_primpath_t paths[LINES];
+  size_t count = 0;
+  named(path_dictionary_get_paths_from_path_list(play.dictionary, list, 0, LINES, paths, &count));
+  for (size_t i = 0; i < count; i++) say("%s", path_text(paths[i]));
+  qsort(answer, (size_t)answer_count, LINE, by_text);
+  named(path_dictionary_release_path_list_reference(play.dictionary, list));
+}
+
+static void do_prototypes(command* c) {
+  (void)c;
+  ovx_primpath_list_t list = OVX_INVALID_PRIMPATH_LIST;
+  if (accepted(ovstage_instancing_get_prototype_roots(play.stage, &list))) say_paths(list);
+}
+
+static void do_instances(command* c) {
+  ovx_primpath_list_t list = OVX_INVALID_PRIMPATH_LIST;
+  if (accepted(ovstage_instancing_get_instance_roots(play.stage, path_named(c->args[1]), &list))) say_paths(list);
+}
+
+static void do_prototype(command* c) {
+  ovx_primpath_t found = 0;
+  if (accepted(ovstage_instancing_get_prototype_root(play.stage, path_named(c->args[1]), &found)))
+    say("%s", path_text(found));
+}
+
 /* ---- The play ---------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -1047,15 +1139,39 @@ static const struct {
   int args;
   void (*run)(command*);
 } commands[] = {
-    {"history", 1, do_history}, {"seal", 1, do_seal},         {"floor", 0, do_floor},
-    {"oldest", 0, do_oldest},   {"write", 3, do_write},       {"delete", 2, do_delete},
-    {"publish", 1, do_publish}, {"map", 3, do_map},           {"fetch", 1, do_fetch},
-    {"fill", 2, do_fill},       {"commit", 1, do_commit},     {"abort", 1, do_abort},
-    {"view", 1, do_view},       {"scribble", 1, do_scribble}, {"read", 4, do_read},
-    {"hold", 5, do_hold},       {"show", 1, do_show},         {"drop", 1, do_drop},
-    {"query", 2, do_query},     {"filter", 1, do_filter},     {"refresh", 1, do_refresh},
-    {"list", 1, do_list},       {"carried", 1, do_carried},   {"attributes", 0, do_attributes},
-    {"clone", 2, do_clone},     {"compute", 2, do_compute},   {"relatives", 2, do_relatives},
+    {"history", 1, do_history},
+    {"seal", 1, do_seal},
+    {"floor", 0, do_floor},
+    {"oldest", 0, do_oldest},
+    {"write", 3, do_write},
+    {"delete", 2, do_delete},
+    {"publish", 1, do_publish},
+    {"map", 3, do_map},
+    {"fetch", 1, do_fetch},
+    {"fill", 2, do_fill},
+    {"commit", 1, do_commit},
+    {"abort", 1, do_abort},
+    {"view", 1, do_view},
+    {"scribble", 1, do_scribble},
+    {"read", 4, do_read},
+    {"hold", 5, do_hold},
+    {"show", 1, do_show},
+    {"drop", 1, do_drop},
+    {"query", 2, do_query},
+    {"filter", 1, do_filter},
+    {"refresh", 1, do_refresh},
+    {"list", 1, do_list},
+    {"carried", 1, do_carried},
+    {"attributes", 0, do_attributes},
+    {"clone", 2, do_clone},
+    {"compute", 2, do_compute},
+    {"relatives", 2, do_relatives},
+    {"since", 2, do_since},
+    {"level", 1, do_level},
+    {"layout", 4, do_layout},
+    {"prototypes", 0, do_prototypes},
+    {"instances", 1, do_instances},
+    {"prototype", 1, do_prototype},
 };
 
 static void run(const char* line) {

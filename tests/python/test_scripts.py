@@ -24,6 +24,7 @@ from ovstage import (
     OrdinalRange,
     PrimMode,
     StageConfig,
+    instancing,
 )
 from ovstage.dlpack import DLDataType, DLTensor
 
@@ -48,7 +49,7 @@ ELEMENTS: dict[str, tuple[int, int, str | None]] = {
 NAMES = {(code, bits): name for name, (code, bits, _) in ELEMENTS.items()}
 BITS = {8: "B", 16: "H", 32: "I", 64: "Q"}
 TRUTHS = {"true": True, "false": False}
-MODES = {"upsert": PrimMode.UPSERT, "insert": PrimMode.INSERT, "update": PrimMode.UPDATE}
+MODES = {"upsert": PrimMode.UPSERT, "insert": PrimMode.INSERT, "update": PrimMode.UPDATE, "require": PrimMode.REQUIRE}
 OPERATORS = {
     **{op.name.lower(): op for op in (FilterOp.HAS, FilterOp.IN, FilterOp.CONTAINS, FilterOp.PREFIX)},
     "<": FilterOp.LT,
@@ -361,6 +362,38 @@ class Player:
                     lines.append(f"nothing of {self.names.token_to_string(token)}: {why}")
         return groups, lines
 
+    def do_since(self, prims: str, wheres: str) -> list[str]:
+        tokens, since = [], []
+        for where in wheres.split(","):
+            name, _, ordinal = where.rpartition("@")
+            tokens.append(self.names.intern_token(name))
+            since.append(None if ordinal == "-" else int(ordinal))
+        with contextlib.nullcontext() if prims == "*" else self._on(prims) as query:
+            read, ends = self.stage._read_since(query, tokens, since)
+            with read:
+                self._ended(read.op)
+                lines = []
+                for group in read.groups():
+                    with group:
+                        lines += self._group(group)
+        for token, (until, anew) in zip(tokens, ends, strict=True):
+            lines.append(f"{self.names.token_to_string(token)} until {until}{' anew' if anew else ''}")
+        return lines
+
+    def do_level(self, level: str) -> None:
+        assert self.stage.interface == level, "a script that names its level is played at that one"
+
+    def do_layout(self, *words: str) -> list[str]:
+        groups, lines = self._groups(*words)[0], []
+        for group in groups:
+            with group:
+                dtype = group.tensor(0).dtype
+                kind = f"{NAMES[dtype.code, dtype.bits]}{f'x{dtype.lanes}' if dtype.lanes > 1 else ''}"
+                axes = [",".join(map(str, group.tensor(at).shape_tuple)) for at in range(group.tensor_count)]
+                arrays = "[]" if group.is_array else ""
+                lines.append(" ".join([self.names.token_to_string(group.attribute), kind + arrays, *axes]))
+        return lines
+
     def _group(self, group: ovstage.ReadGroup) -> list[str]:
         name = self.names.token_to_string(group.attribute)
         head = f"{name}@{group.ordinal}"
@@ -481,6 +514,15 @@ class Player:
             for path, item in zip(paths.split(","), items, strict=True)
         ]
 
+    def do_prototypes(self) -> list[str]:
+        return sorted(instancing.get_prototype_roots(self.stage))
+
+    def do_instances(self, prototype: str) -> list[str]:
+        return sorted(instancing.get_instance_roots(self.stage, prototype))
+
+    def do_prototype(self, instance: str) -> list[str]:
+        return [instancing.get_prototype_root(self.stage, instance)]
+
 
 def described(group: Any, arrays: bool) -> str:
     _, dtype = stored(group.tensor(0))
@@ -522,7 +564,8 @@ def play(text: str, level: str | None = None) -> list[str]:
     """Where the answers of a script are not those below its commands."""
     faults = []
     lines = text.splitlines()
-    config = StageConfig(interface=level)
+    named = re.search(r"^level (\S+)$", text, re.MULTILINE)
+    config = StageConfig(interface=named[1] if named else level)
     with ovstage.Stage("script", config) as stage, ovstage.PathDictionary(stage) as names:
         player = Player(stage, names)
         for number, line in enumerate(lines):

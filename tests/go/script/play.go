@@ -25,6 +25,7 @@ type player struct {
 	queries map[string]stage.QueryID
 	maps    map[string]*session
 	held    map[string][]*stage.Group
+	newer   bool  // the interface level is 0.3, which C and Python have
 	blocks  int64 // alive before the script
 }
 
@@ -133,6 +134,8 @@ var commands = map[string]struct {
 	"abort": {1, (*player).abort}, "view": {1, (*player).view}, "scribble": {1, (*player).scribble},
 	"read": {4, (*player).read}, "hold": {5, (*player).hold}, "show": {1, (*player).show}, "drop": {1, (*player).dropHeld},
 	"query": {2, (*player).query}, "filter": {1, (*player).filter}, "refresh": {1, (*player).refresh},
+	"since": {2, (*player).since}, "level": {1, (*player).level}, "layout": {4, (*player).layout},
+	"prototypes": {0, (*player).prototypes}, "instances": {1, (*player).instances}, "prototype": {1, (*player).prototype},
 	"list": {1, (*player).list}, "carried": {1, (*player).carried}, "attributes": {0, (*player).attributes},
 	"clone": {2, (*player).clone}, "compute": {2, (*player).compute}, "relatives": {2, (*player).relatives},
 }
@@ -222,6 +225,8 @@ func mode(name string) (stage.Mode, error) {
 		return stage.Insert, nil
 	case "update":
 		return stage.Update, nil
+	case "require":
+		return stage.Require, nil
 	}
 	return 0, fmt.Errorf("there is no mode %q", name)
 }
@@ -780,15 +785,10 @@ func (p *player) groups(args []string) (groups []*stage.Group, lines []string, e
 		if failure != nil {
 			return failure
 		}
-		for {
-			g, failure := p.stage.FetchRead(read)
-			if failure != nil {
-				return failure
-			}
-			if g == nil {
-				break
-			}
-			groups = append(groups, g)
+		if groups, failure = p.fetched(read); failure != nil {
+			return failure
+		}
+		for _, g := range groups {
 			lines = append(lines, p.group(g)...)
 		}
 		for i := uint64(0); ; i++ {
@@ -804,6 +804,84 @@ func (p *player) groups(args []string) (groups []*stage.Group, lines []string, e
 		return nil
 	})
 	return groups, lines, err
+}
+
+// fetched are all groups of a read.
+func (p *player) fetched(read stage.ReadID) (groups []*stage.Group, err error) {
+	for {
+		g, err := p.stage.FetchRead(read)
+		if g == nil || err != nil {
+			return groups, err
+		}
+		groups = append(groups, g)
+	}
+}
+
+// since reads PRIMS NAME@N,NAME@N; * stands for all prims, NAME@- for a consumer that knows nothing yet.
+func (p *player) since(c command) (lines []string, err error) {
+	var cursors []stage.Cursor
+	for _, word := range strings.Split(c.args[1], ",") {
+		cursor, name := stage.Cursor{}, strings.TrimSuffix(word, "@-")
+		if cursor.Resync = name != word; !cursor.Resync {
+			if name, cursor.Since, err = at(word); err != nil {
+				return nil, err
+			}
+		}
+		if cursor.Attribute, err = p.token(name); err != nil {
+			return nil, err
+		}
+		cursors = append(cursors, cursor)
+	}
+	follow := func(q stage.QueryID) error {
+		read, _, err := p.stage.ReadSince(q, cursors)
+		if err != nil {
+			return err
+		}
+		groups, err := p.fetched(read)
+		for _, g := range groups {
+			lines = append(lines, p.group(g)...)
+		}
+		p.release(groups)
+		if err == nil {
+			_, err = p.stage.ReleaseRead(read)
+		}
+		return err
+	}
+	if c.args[0] == "*" {
+		err = follow(0)
+	} else {
+		err = p.on(c.args[0], follow)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, cursor := range cursors {
+		line := fmt.Sprintf("%s until %d", p.text(uint64(cursor.Attribute)), cursor.Until)
+		if cursor.Resync {
+			line += " anew"
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// level is of what C and Python describe; Go's groups are the same at both.
+func (p *player) level(c command) ([]string, error) {
+	p.newer = c.args[0] == "0.3"
+	if !p.newer && c.args[0] != "0.2" {
+		return nil, fmt.Errorf("there is no interface level %q", c.args[0])
+	}
+	return nil, nil
+}
+
+// layout says how the tensors of a read are described: what docs/guides/levels.md says of each level.
+func (p *player) layout(c command) (lines []string, err error) {
+	groups, _, err := p.groups(c.args)
+	for _, g := range groups {
+		lines = append(lines, p.described(g))
+	}
+	p.release(groups)
+	return lines, err
 }
 
 // ---- Queries ----
@@ -1028,4 +1106,47 @@ func (p *player) relatives(c command) (lines []string, err error) {
 		return nil, failure
 	}
 	return lines, nil
+}
+
+func (p *player) prototypes(command) ([]string, error) { return p.sorted(p.scene.Prototypes()) }
+
+func (p *player) instances(c command) ([]string, error) {
+	prototype, err := p.dict.Path(c.args[0])
+	if err != nil {
+		return nil, err
+	}
+	return p.sorted(p.scene.Instances(prototype))
+}
+
+func (p *player) prototype(c command) ([]string, error) {
+	instance, err := p.dict.Path(c.args[0])
+	if err != nil {
+		return nil, err
+	}
+	found, err := p.scene.PrototypeOf(instance)
+	if err != nil {
+		return nil, err
+	}
+	text, err := p.dict.PathString(found)
+	return []string{text}, err
+}
+
+// sorted are the paths of a list that was made for the player.
+func (p *player) sorted(handle pathdict.ListHandle, err error) (lines []string, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.dict.List(handle)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Len() {
+		text, err := p.dict.PathString(list.At(i))
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, text)
+	}
+	sort.Strings(lines)
+	return lines, p.dict.ReleaseRef(handle)
 }

@@ -8,6 +8,7 @@ import (
 
 	"ovstage.dev/ovstage/gocore/column"
 	"ovstage.dev/ovstage/gocore/stage"
+	"ovstage.dev/ovstage/gocore/tensor"
 )
 
 // codes are the names of the C interface.
@@ -84,6 +85,27 @@ func (p *player) rows(g *stage.Group, name string) []string {
 		lines[k] += " [" + strings.Join(values, " ") + "]"
 	}
 	return lines
+}
+
+// described is the layout of a group's tensors at the level of the stage: type and axes, of arrays the axes of each.
+func (p *player) described(g *stage.Group) string {
+	t, axes := typed{g.DType, g.Array}, ""
+	if lanes := int(t.Lanes); p.newer && lanes > 1 {
+		side := map[int]int{4: 2, 9: 3, 16: 4}[lanes]
+		axes = fmt.Sprintf(",%d", lanes)
+		if g.Semantic == tensor.SemanticMatrix && side > 0 {
+			axes = fmt.Sprintf(",%d,%d", side, side)
+		}
+		t.Lanes = 1
+	}
+	line := p.text(uint64(g.Attribute)) + " " + t.String()
+	if !g.Array {
+		return fmt.Sprintf("%s %d%s", line, g.Count, axes)
+	}
+	for _, span := range column.Spans(g.Spans, int(g.Count)) {
+		line += fmt.Sprintf(" %d%s", int(span.Length)/g.DType.Size(), axes)
+	}
+	return line
 }
 
 // paths are the prims of a group.
