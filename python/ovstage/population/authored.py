@@ -12,9 +12,9 @@ from functools import partial
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any
 
-from pxr import Sdf, Tf, Usd  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Usd  # type: ignore # usd-core has no stubs
 
-from ovstage.population.complaints import reason
+from ovstage.population.complaints import Complaint, reason
 from ovstage.population.forms import CONNECTION, RELATIONSHIP, only_forms
 from ovstage.population.origin import is_relative
 from ovstage.population.schemas import form_for
@@ -69,7 +69,7 @@ class Authored:
             try:
                 (self._read_values if Usd.Attribute in kinds else self._read_targets)(slot, rows, found)
                 return
-            except (Tf.ErrorException, UnicodeDecodeError) as error:
+            except (Complaint, UnicodeDecodeError) as error:
                 if len(found) == 1:
                     self._skip(slot, rows[0], _refusal(found[0], error))
                     return
@@ -146,7 +146,7 @@ class Authored:
     def _read_connections(self, slot: Slot, row: int, found: Usd.Attribute) -> None:
         try:
             sources = found.GetConnections()
-        except Tf.ErrorException:
+        except Complaint:
             self._skip(slot, row, _OTHER_KIND)
         else:
             self._scene.column(slot.name + ".connect", CONNECTION).add(row, sources)
@@ -190,7 +190,7 @@ def depends_on_layer(path: Sdf.AssetPath) -> bool:
     return bool(_TILES.search(path.path)) and is_relative(path.path)
 
 
-def _refusal(found: Usd.Property, error: Tf.ErrorException | UnicodeDecodeError) -> str:
+def _refusal(found: Usd.Property, error: Complaint | UnicodeDecodeError) -> str:
     """Why USD does not hand out what a property says."""
     if isinstance(error, UnicodeDecodeError):
         return NO_TEXT

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pxr import Tf, Usd, UsdShade  # type: ignore # usd-core has no stubs
+from pxr import Usd, UsdShade  # type: ignore # usd-core has no stubs
 
+from ovstage.population.complaints import Complaint
 from ovstage.population.forms import RELATIONSHIP
 from ovstage.population.texts import applied_schemas
 
@@ -55,7 +56,7 @@ def _materials(prims: list[Usd.Prim]) -> list[UsdShade.Material]:
     """The material that is bound to each prim; none where a binding is no relationship, which USD refuses to follow."""
     try:
         return list(UsdShade.MaterialBindingAPI.ComputeBoundMaterials(prims, "physics")[0])
-    except Tf.ErrorException:
+    except Complaint:
         return [UsdShade.Material()] if len(prims) == 1 else [found for prim in prims for found in _materials([prim])]
 
 

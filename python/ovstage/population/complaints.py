@@ -11,9 +11,12 @@ from pxr import Tf  # type: ignore # usd-core has no stubs
 from ovstage.errors import ErrorCode, OvstageError
 from ovstage.population.texts import NO_TEXT
 
-__all__ = ["NO_REASON", "Refused", "reason", "refusing", "sentences"]
+__all__ = ["NO_REASON", "Complaint", "Refused", "reason", "refusing", "sentences"]
 
 NO_REASON = "USD gave no reason"
+
+Complaint = Tf.ErrorException
+"""What USD raises instead of an answer. Where a scene has no other answer, ``refusing`` tells it."""
 
 # USD ends some sentences with the address of the stage object, which tells a reader nothing.
 _ADDRESS = re.compile(r"\s*\((?:instantiating|recomposing) stage on stage @.*?\)\s*$")
@@ -32,7 +35,7 @@ def refusing(what: str) -> Iterator[None]:
         yield
     except Refused as error:
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {error}") from None
-    except Tf.ErrorException as error:
+    except Complaint as error:
         raise OvstageError(ErrorCode.OP_FAILED, f"{what}: {reason(error)}") from None
     except UnicodeDecodeError as error:
         text = f"{what}: USD has a text there that is no UTF-8, {error.object!r}"

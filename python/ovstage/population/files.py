@@ -18,9 +18,9 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pxr import Ar, Sdf, Tf  # type: ignore # usd-core has no stubs
+from pxr import Ar, Sdf  # type: ignore # usd-core has no stubs
 
-from ovstage.population.complaints import Refused
+from ovstage.population.complaints import Complaint, Refused
 
 __all__ = ["note", "read_rewritten", "require_whole"]
 
@@ -103,7 +103,7 @@ def _read_or_empty(layer: Sdf.Layer, path: str) -> bool:
     """Read a layer again; whether USD could."""
     try:
         layer.Reload(force=True)
-    except Tf.ErrorException:
+    except Complaint:
         if path not in _broken:
             _broken[path] = bool(layer.permissionToSave)
         layer.TransferContent(Sdf.Layer.CreateAnonymous("empty.usda"))

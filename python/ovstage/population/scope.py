@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pxr import Tf, Usd  # type: ignore # usd-core has no stubs
+from pxr import Usd  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import PopulationDomain
+from ovstage.population.complaints import Complaint
 from ovstage.population.matching import PrimTest, PropertyTest, check, prim_test, property_test
 from ovstage.population.predicates import Desc
 from ovstage.population.texts import applied_schemas, type_name
@@ -151,7 +152,7 @@ def _is_physical(prim: Usd.Prim) -> bool:
     if type_name(prim) == "PointInstancer":
         try:
             targets = prim.GetRelationship("prototypes").GetTargets()
-        except Tf.ErrorException:  # it is an attribute in the file
+        except Complaint:  # it is an attribute in the file
             targets = []
         originals = map(prim.GetStage().GetPrimAtPath, targets)
         copied = (Usd.PrimRange(each, Usd.TraverseInstanceProxies()) for each in originals if each)

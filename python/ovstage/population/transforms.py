@@ -12,9 +12,9 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pxr import Gf, Tf, Usd, UsdGeom  # type: ignore # usd-core has no stubs
+from pxr import Gf, Usd, UsdGeom  # type: ignore # usd-core has no stubs
 
-from ovstage.population.complaints import reason
+from ovstage.population.complaints import Complaint, reason
 from ovstage.population.forms import BOOL, MATRIX, TOKENS
 from ovstage.population.ragged import Array, Flags, Indices
 from ovstage.population.reserved import LOCAL, RESET
@@ -84,7 +84,7 @@ def _ask(
         at = int(np.searchsorted(rows, row))
         try:
             local[at], resets[at] = cache.GetLocalTransformation(stage.GetPrimAtPath(scene.paths[row]))
-        except Tf.ErrorException as error:
+        except Complaint as error:
             complaint = f"the transform is taken for the identity: {reason(error)}"
             scene.skip((row,), "xformOpOrder", complaint)
 

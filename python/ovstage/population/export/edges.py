@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pxr import Sdf, Sdr, Tf  # type: ignore # usd-core has no stubs
+from pxr import Sdf, Sdr  # type: ignore # usd-core has no stubs
 
 from ovstage.enums import AttributeSemantic
 from ovstage.errors import ErrorCode
+from ovstage.population.complaints import Complaint
 from ovstage.population.export.draft import Draft, failure
 from ovstage.population.export.holdings import Prim, Rows
 from ovstage.population.export.rules import ExportProjection, PropertyKind, PropertyRule, RuleFlag
@@ -229,7 +230,7 @@ def _registered_type(draft: Draft, prim: Prim, name: str) -> str:
         return ""
     try:
         node = Sdr.Registry().GetShaderNodeByIdentifier(str(identifier.default))
-    except Tf.ErrorException:  # some builds of usd-core come without the files that describe shaders
+    except Complaint:  # some builds of usd-core come without the files that describe shaders
         return ""
     ask = {"inputs": "GetShaderInput", "outputs": "GetShaderOutput"}[direction]
     found = getattr(node, ask)(plain) if node else None

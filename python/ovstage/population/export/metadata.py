@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pxr import Sdf, Tf  # type: ignore # usd-core has no stubs
+from pxr import Sdf  # type: ignore # usd-core has no stubs
 
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.population.complaints import Complaint
 from ovstage.population.export.assets import LOOSE, leads_astray
 from ovstage.population.export.draft import Draft, placed
 from ovstage.population.export.holdings import Prim, Rows
@@ -95,6 +96,6 @@ def _author(spec: Any, layer: Sdf.Layer, kind: MetadataKind, name: str, value: A
             spec.SetInfo(field, placed(spec.GetInfo(field), key, value))
         else:
             spec.SetInfo(field, value)
-    except (Tf.ErrorException, TypeError, ValueError, AttributeError):
+    except (Complaint, TypeError, ValueError, AttributeError):
         return 0
     return 1
