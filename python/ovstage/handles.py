@@ -163,6 +163,7 @@ class Read(Handle):
         are released. Raises ``ModuleNotFoundError`` without pyarrow; ``ValueError`` for an element type that Arrow
         lacks (bfloat16, float8, complex), and as ``to_numpy``.
         """
+        self._stage._begin("to_arrow")
         pa = tables.package("pyarrow", "Read.to_arrow")
         return tables.arrow(pa, self._content(timeout, strings))
 
@@ -174,6 +175,7 @@ class Read(Handle):
         left out raises a ``KeyError`` that says why, as does ``frame.attrs["missing"]``. For deletions, ``strings`` and
         what is raised see ``to_arrow``; pandas takes complex values.
         """
+        self._stage._begin("to_pandas")
         pd = tables.package("pandas", "Read.to_pandas")
         return tables.frame(pd, self._content(timeout, strings))
 

@@ -340,7 +340,7 @@ def register_usd_schemas(paths: str | bytes | os.PathLike[str] | Iterable[str | 
 
 def _call(name: str, stage: Stage, work: Callable[[Session, Job], Result]) -> Call[Result]:
     """A call that needs a scene."""
-    guard.stage(stage)
+    guard.stage(stage)._begin(name)
     require(name)
     from ovstage.population.session import never_opened, session
 
@@ -362,6 +362,7 @@ def _open(
     guard.stage(stage)
     ordinal = guard.ordinal(ordinal)
     _require_callable(progress)
+    stage._begin(name)
     require(name)
     from ovstage.population.scope import Scope
     from ovstage.population.session import session

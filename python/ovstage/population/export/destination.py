@@ -64,6 +64,7 @@ class ExportDestination:
         mode: ExportDestinationMode | int = ExportDestinationMode.EMPTY,
     ) -> Self:
         """A destination that is ready; nothing is stored yet."""
+        guard.stage(stage)._begin("create_export_destination")
         made: list[Self] = []
 
         def work() -> None:
@@ -82,6 +83,7 @@ class ExportDestination:
         mode: ExportDestinationMode | int = ExportDestinationMode.EMPTY,
     ) -> DestinationCreateOperation:
         """``create`` on a thread of its own; a busy identifier is refused at once."""
+        guard.stage(stage)._begin("create_export_destination")
         made = named("create_export_destination", lambda: cls(stage, identifier, mode))
         operation = DestinationCreateOperation(
             stage, name="create_export_destination", work=made._open, destination=made
@@ -222,4 +224,5 @@ def _require_own(stage: Stage, destination: ExportDestination) -> None:
         raise TypeError(f"destination must be an ExportDestination, got {destination!r}")
     if destination._stage is not guard.stage(stage):
         raise ValueError("the ExportDestination belongs to another Stage")
+    stage._begin("export_to_destination")
     destination._live()

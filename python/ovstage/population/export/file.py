@@ -38,7 +38,7 @@ def export_to_usd_file(
     the write floor, a required rule without effect, a file that cannot be written.
     """
     judged = rules.options(ordinal, options)
-    guard.stage(stage)
+    guard.stage(stage)._begin("export_to_usd_file")
     report: ExportReport = named("export_to_usd_file", _one_shot(stage, str(identifier), judged))
     return report
 
@@ -49,7 +49,7 @@ def export_to_usd_file_async(
 ) -> ExportOperation:
     """``export_to_usd_file`` on a thread of its own."""
     judged = rules.options(ordinal, options)
-    guard.stage(stage)
+    guard.stage(stage)._begin("export_to_usd_file")
     return ExportOperation(stage, name="export_to_usd_file", work=_one_shot(stage, str(identifier), judged))
 
 
