@@ -108,9 +108,10 @@ func (d *Dictionary) Close() {
 	d.tokenTable.close()
 	d.pathTable.close()
 	d.text.close()
-	for _, v := range []*vector[uint32]{&d.tokenAges.vector, &d.pathAges.vector, &d.tokenPins.vector, &d.pathPins.vector} {
-		v.close()
-	}
+	d.tokenAges.close()
+	d.pathAges.close()
+	d.tokenPins.close()
+	d.pathPins.close()
 	d.vacant = vacancies{}
 	d.trials, d.withdrawn, d.strangers = nil, nil, nil
 	d.shelf.close()

@@ -39,21 +39,17 @@ func (a *ages) reach(records uint32) error {
 }
 
 // flags is a bit for each record, which may be set without a lock.
-type flags struct{ vector[uint32] }
+type flags struct{ vector[bitset.Word] }
 
 func (f *flags) has(index uint32) bool {
-	return f.vector.has(uint64(index/32)) && atomic.LoadUint32(f.at(index/32))>>(index%32)&1 == 1
+	return f.vector.has(uint64(index/64)) && f.at(index/64).Has(index)
 }
 
 // set needs that reach has made room.
-func (f *flags) set(index uint32) {
-	if !f.has(index) {
-		atomic.OrUint32(f.at(index/32), 1<<(index%32))
-	}
-}
+func (f *flags) set(index uint32) { f.at(index / 64).Add(index) }
 
 func (f *flags) reach(index uint32) error {
-	for f.length <= index/32 {
+	for f.length <= index/64 {
 		if err := f.reserve(); err != nil {
 			return err
 		}
@@ -64,19 +60,17 @@ func (f *flags) reach(index uint32) error {
 }
 
 // marks is a bit for each of the records that there were at one time. Those that came later count as marked.
-type marks []uint64
+type marks struct{ bitset.Shared }
 
-func newMarks(records uint32) marks { return make(marks, (records+63)/64) }
+func newMarks(records uint32) marks { return marks{bitset.NewShared(int(records))} }
 
 func (m marks) set(index uint32) {
-	if int(index/64) < len(m) && !m.has(index) {
-		atomic.OrUint64(&m[index/64], 1<<(index%64))
+	if m.Reaches(index) {
+		m.Add(index)
 	}
 }
 
-func (m marks) has(index uint32) bool {
-	return int(index/64) >= len(m) || atomic.LoadUint64(&m[index/64])>>(index%64)&1 == 1
-}
+func (m marks) has(index uint32) bool { return !m.Reaches(index) || m.Has(index) }
 
 // vacancies are the indices that have no path any more.
 type vacancies struct {

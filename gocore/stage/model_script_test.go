@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"ovstage.dev/ovstage/gocore/bitset"
 )
 
 // A play that fails says what was done, as a script of tests/scripts: run its commands with -rewrite, and put the answers right.
@@ -123,10 +126,8 @@ func chosenRows(p *Payload) string {
 	if p.IndexMap != nil {
 		return "rows=" + strings.ReplaceAll(strings.Trim(fmt.Sprint(p.IndexMap), "[]"), " ", ",")
 	}
-	bits := make([]byte, p.Count)
-	for i := range bits {
-		bits[i] = '0' + byte(p.Mask[i/64]>>(i%64)&1)
-	}
+	bits := bytes.Repeat([]byte("0"), int(p.Count))
+	bitset.Set(p.Mask).EachIn(0, len(bits), func(i int) { bits[i] = '1' })
 	return "mask=" + string(bits)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"ovstage.dev/ovstage/gocore/bitset"
 	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/pathdict"
 	"ovstage.dev/ovstage/gocore/query"
@@ -408,10 +409,13 @@ func (p *player) payload(kind string, rows []string, options map[string]string) 
 	}
 	if bits, ok := options["mask"]; ok {
 		w.Count = uint32(len(bits))
-		w.Mask = make([]uint64, (len(bits)+63)/64)
+		mask := bitset.New(len(bits))
 		for i := range bits {
-			w.Mask[i/64] |= uint64(bits[i]&1) << (i % 64)
+			if bits[i] == '1' {
+				mask.Add(i)
+			}
 		}
+		w.Mask = mask
 	}
 	if count, ok := options["count"]; ok {
 		n, err := number(count)
