@@ -20,6 +20,7 @@ import columns
 import feed
 import filters
 import footprint
+import history
 import maps
 import names
 import partial
@@ -51,6 +52,7 @@ SUBJECTS = {
     "changes": partial.changes,
     "feed": feed.range_reads,
     "feed items": feed.changes,
+    "history": history.history,
     "sparse": partial.random_rows,
     "shares": partial.subsets,
     "names": names.interning,

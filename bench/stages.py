@@ -15,9 +15,11 @@ CHUNK = 10**6  # paths interned at a time: their strings need not all exist at o
 class Column:
     """One attribute of ``rows`` prims, written once and sealed; ``values`` is what it was written with."""
 
-    def __init__(self, rows: int, lanes: int = 3, dtype: type = np.float32, level: str | None = None) -> None:
+    def __init__(
+        self, rows: int, lanes: int = 3, dtype: type = np.float32, level: str | None = None, history: int = 0
+    ) -> None:
         self._open = ExitStack()
-        self.stage = self._open.enter_context(Stage("bench", StageConfig(interface=level)))
+        self.stage = self._open.enter_context(Stage("bench", StageConfig(interface=level, history_ordinals=history)))
         self.dictionary = self._open.enter_context(PathDictionary(self.stage))
         self.token = self.dictionary.intern_token("value")
         self.paths: list[int] = []

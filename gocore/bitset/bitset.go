@@ -44,6 +44,15 @@ func (s Set) Add(i int) { s[uint(i)/64] |= 1 << (uint(i) % 64) }
 // Remove takes i out of the set.
 func (s Set) Remove(i int) { s[uint(i)/64] &^= 1 << (uint(i) % 64) }
 
+// Put puts i into the set, or takes it out.
+func (s Set) Put(i int, in bool) {
+	if in {
+		s.Add(i)
+	} else {
+		s.Remove(i)
+	}
+}
+
 // AddRange adds the numbers in [from, to), a word at a time.
 func (s Set) AddRange(from, to int) {
 	for ; from < to && from%64 != 0; from = next(from) {
@@ -168,6 +177,26 @@ func (s Set) AppendTo(list []uint32, n int) []uint32 {
 		}
 	}
 	return list
+}
+
+// Below returns the set without the numbers from n on. It is the set itself, shortened.
+func (s Set) Below(n int) Set {
+	s = s[:min(len(s), Words(n))]
+	if len(s) > 0 {
+		s[len(s)-1] = below(s[len(s)-1], n-64*(len(s)-1))
+	}
+	return s
+}
+
+// Gather returns the set of those i below n for which at(i) is in the set.
+func (s Set) Gather(n int, at func(i int) int) Set {
+	picked := New(n)
+	for i := range n {
+		if s.Has(at(i)) {
+			picked.Add(i)
+		}
+	}
+	return picked
 }
 
 // Pick appends those of values whose index is in the set to a list, in order. Where every bit of a word is set its values are

@@ -12,7 +12,9 @@ type Column struct {
 	width  int // bytes of a row
 	table
 	sealed     state
-	history    []state  // earlier sealed states that are still served, oldest first
+	history    []*state // earlier sealed states that are still served, oldest first
+	blocks     int      // how many of them are kept by their blocks
+	made       made     // one of them that was asked for as a whole
 	keep       uint64   // ordinals at and below the floor whose states are kept; 0 and 1 = the newest only
 	records    []record // unsealed writes and deletes, by ordinal, then submission
 	rewritten  recent   // the rows of the newest records
@@ -28,7 +30,7 @@ type Column struct {
 
 // asked are the sets with which a column answers. Each is used again by the next question of its kind, so that what an answer
 // costs is what it holds, however many rows the column has.
-type asked struct{ changed, after, unsealed bitset.Sparse }
+type asked struct{ changed, after, unsealed, undone bitset.Sparse }
 
 // New returns an empty column.
 func New(schema Schema) *Column {
@@ -100,6 +102,7 @@ func (c *Column) Bytes() int {
 	for _, b := range c.spares {
 		total += b.block.Capacity()
 	}
+	total += c.made.block.Capacity()
 	if len(c.history) == 0 {
 		return total
 	}
@@ -108,6 +111,7 @@ func (c *Column) Bytes() int {
 		known[b.block] = struct{}{}
 	}
 	for _, s := range c.history {
+		total += s.undo.block.Capacity()
 		for _, b := range []memory.Block{s.block, s.arena.Block} {
 			if _, again := known[b]; !again {
 				known[b] = struct{}{}
@@ -122,9 +126,10 @@ func (c *Column) Bytes() int {
 func (c *Column) Close() {
 	c.table.close()
 	c.sealed.release()
-	for i := range c.history {
-		c.history[i].release()
+	for _, past := range c.history {
+		past.release()
 	}
+	c.made.release()
 	for _, r := range c.records {
 		r.rows.Release()
 		r.block.Release()
@@ -135,5 +140,5 @@ func (c *Column) Close() {
 		b.block.Release()
 	}
 	c.changes.close()
-	c.sealed, c.history, c.records, c.spares, c.asked = state{}, nil, nil, nil, asked{}
+	c.sealed, c.history, c.made, c.records, c.spares, c.asked = state{}, nil, made{}, nil, nil, asked{}
 }

@@ -29,6 +29,7 @@
 //	record.go       one write or delete that is not sealed
 //	lookup.go       at which indices of a list a row stands
 //	changes.go      the log of sealed changes
+//	undo.go         what a seal changed
 //	state.go        what readers see: the sealed rows, which of them live
 //	spare.go        a block that held an earlier state, and how far it is behind
 //	column.go       the column itself

@@ -18,7 +18,12 @@ func (c *Column) Paths(visit func(path uint32)) {
 func (c *Column) Payloads(visit func(bytes []byte)) {
 	c.payload(c.sealed.block, c.sealed.extent, c.sealed.arena, visit)
 	for _, s := range c.history {
-		c.payload(s.block, s.extent, s.arena, visit)
+		switch {
+		case s.next == nil:
+			c.payload(s.block, s.extent, s.arena, visit)
+		case !c.schema.Array: // arrays lie in the arena of a state that followed
+			c.payload(s.undo.block, s.undo.rows.Len(), Arena{}, visit)
+		}
 	}
 	for _, r := range c.records {
 		if !r.tombstone() {

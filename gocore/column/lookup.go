@@ -15,12 +15,41 @@ func newLookup(rows Rows, records []record) lookup {
 	if len(records) == 0 {
 		return nil
 	}
+	return sorted(rows)
+}
+
+// sorted sorts rows for a search.
+func sorted(rows Rows) lookup {
 	p := make(lookup, rows.Len())
-	for i, row := range rows.List() {
-		p[i] = entry{row, uint32(i)}
+	rows.Each(func(i, row int) { p[i] = entry{uint32(row), uint32(i)} })
+	if !rows.ascending() {
+		slices.SortFunc(p, func(a, b entry) int { return cmp.Compare(a.row, b.row) })
 	}
-	slices.SortFunc(p, func(a, b entry) int { return cmp.Compare(a.row, b.row) })
 	return p
+}
+
+// without calls f for every entry whose row is the i-th of rows, which ascend, and keeps the others. It costs what the shorter of
+// the two holds, and some steps of a search for each where one is much shorter.
+func (p lookup) without(rows Rows, f func(at entry, i int)) lookup {
+	rest, list := p[:0], rows.List()
+	search := list == nil || 16*len(p) < len(list)
+	i, found := 0, false
+	for _, at := range p {
+		if search {
+			i, found = rows.find(int(at.row))
+		} else {
+			for i < len(list) && list[i] < at.row {
+				i++
+			}
+			found = i < len(list) && list[i] == at.row
+		}
+		if found {
+			f(at, i)
+		} else {
+			rest = append(rest, at)
+		}
+	}
+	return rest
 }
 
 // each calls f for every entry whose row is the i-th of rows.

@@ -81,7 +81,7 @@ func (c *Column) refresh(size int) int {
 }
 
 // reuse takes over a reference to a block and keeps it as a spare if it is as large as the column, else releases it. Two are
-// kept, and one for each state of the history: a reader that always holds one snapshot and a writer that is one ahead then
+// kept, and one for each block of the history: a reader that always holds one snapshot and a writer that is one ahead then
 // never need a fresh block. extent is the number of rows in the block; stale says that they are not an earlier sealed state.
 func (c *Column) reuse(b memory.Block, extent int, stale bool) {
 	if b.Foreign() || b.Capacity() < len(c.paths)*c.width {
@@ -89,7 +89,7 @@ func (c *Column) reuse(b memory.Block, extent int, stale bool) {
 		return
 	}
 	c.spares = slices.Insert(c.spares, 0, spareBlock{block: b, extent: extent, stale: stale})
-	for len(c.spares) > maxSpares+len(c.history) {
+	for len(c.spares) > maxSpares+c.blocks {
 		last := &c.spares[len(c.spares)-1]
 		last.releaseBehind()
 		last.block.Release()

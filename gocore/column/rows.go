@@ -17,6 +17,8 @@ type Rows struct {
 	n     int
 	end   int // one past the highest row; 0 when empty
 	index memory.Block
+
+	rising bool // the list names each row once, in ascending order
 }
 
 // Run returns the rows [start, start+n).
@@ -31,9 +33,10 @@ func Run(start, n int) Rows {
 // consecutive become a run and the list is released.
 func Indexed(index memory.Block, n int) Rows {
 	list := index.Uint32s(n)
-	end, consecutive := 0, true
+	end, consecutive, rising := 0, true, true
 	for i, row := range list {
 		consecutive = consecutive && int(row) == int(list[0])+i
+		rising = rising && int(row) >= end
 		end = max(end, int(row)+1)
 	}
 	if consecutive {
@@ -44,7 +47,7 @@ func Indexed(index memory.Block, n int) Rows {
 		index.Release()
 		return Run(start, n)
 	}
-	return Rows{n: n, end: end, index: index}
+	return Rows{n: n, end: end, index: index, rising: rising}
 }
 
 // Len is the number of listed rows; a row that is listed twice counts twice.
@@ -144,6 +147,25 @@ func (r Rows) has(row int) bool {
 		return row >= start && row < r.end
 	}
 	return slices.Contains(r.List(), uint32(row))
+}
+
+// ascending reports whether each row is named once, in ascending order.
+func (r Rows) ascending() bool { return r.rising || !r.index.Valid() }
+
+// find returns the index at which rows that are ascending name a row.
+func (r Rows) find(row int) (i int, found bool) {
+	if start, run := r.Run(); run {
+		return row - start, row >= start && row < r.end
+	}
+	return slices.BinarySearch(r.List(), uint32(row))
+}
+
+// at is the i-th row.
+func (r Rows) at(i int) int {
+	if start, run := r.Run(); run {
+		return start + i
+	}
+	return int(r.List()[i])
 }
 
 // mark adds the rows to a set, whole words at a time for a run.

@@ -34,8 +34,7 @@ func (c *Column) Amend(floor uint64) error {
 		return err
 	}
 	if last := len(c.history) - 1; last >= 0 && c.history[last].ordinal == c.sealed.ordinal {
-		c.history[last].release()
-		c.history = c.history[:last]
+		c.join()
 	}
 	return nil
 }
@@ -47,24 +46,22 @@ func (c *Column) seal(floor uint64) error {
 		n++
 	}
 	folded := c.records[:n]
-	kept := len(c.history)
-	c.remember()
-	target, adopt, extent, replaced, err := c.fold(folded)
+	f, err := c.fold(folded)
 	if err != nil {
-		if len(c.history) > kept {
-			c.history[kept].release()
-			c.history = c.history[:kept]
-		}
 		return err
 	}
-	for _, r := range folded[adopt+1:] {
+	for _, r := range folded[f.adopt+1:] {
 		if r.tombstone() {
 			continue
 		}
-		r.rows.scatter(target.Bytes(), r.block.Bytes(), c.width)
+		r.rows.scatter(f.target.Bytes(), r.block.Bytes(), c.width)
 		memory.Copied(r.rows.Len() * c.width)
 	}
-	c.install(target, folded, replaced, extent)
+	c.forgetMade()
+	if f.past != nil {
+		c.enterHistory(f.past)
+	}
+	c.install(f.target, folded, f.replaced, f.extent)
 	c.sealed.mustBeWhole(len(c.paths), c.width)
 	return nil
 }
@@ -129,10 +126,14 @@ func (c *Column) reclaim() {
 		r.rows.mark(named)
 	}
 	for _, s := range c.history {
-		if s.live == nil {
+		switch {
+		case s.next != nil:
+			s.undo.rows.mark(named)
+		case s.live == nil:
 			named.AddRange(0, s.extent)
+		default:
+			named.Or(s.live)
 		}
-		named.Or(s.live)
 	}
 	unnamed := slices.Clone(c.sealed.gone)
 	unnamed.AndNot(named)

@@ -22,22 +22,49 @@ type state struct {
 	generation uint64 // rises when the live rows change; 0 before the first
 	shape      uint64 // rises when the live or the deleted rows may have changed
 	lost       int    // deleted rows
+
+	// Of an earlier state without a block: the state that followed it, and what that one changed.
+	next *state
+	undo undo
 }
 
 func (s *state) release() {
 	s.block.Release()
 	s.arena.Block.Release()
+	s.undo.release()
+}
+
+// made is an earlier state that was asked for as a whole.
+type made struct {
+	state
+	of *state // that of the history; nil for none
+}
+
+// tells returns the sets that tell of a row whether it holds a value and whether it is deleted, and where in them.
+func (s *state) tells(row int) (live, gone bitset.Set, at int) {
+	for ; s.next != nil; s = s.next {
+		if i, found := s.undo.find(row); found {
+			return s.undo.live, s.undo.gone, i
+		}
+	}
+	return s.live, s.gone, row
 }
 
 // Snapshot is a sealed state as a reader gets it. It is valid until the column changes; a caller that needs the bytes for
 // longer retains their block.
 type Snapshot struct{ *state }
 
-// Block holds the rows; it is no block while nothing is sealed.
+// Block holds the rows; it is no block while nothing is sealed, nor of an earlier state that was not made (Column.Make).
 func (s Snapshot) Block() memory.Block { return s.block }
 
 // Arena is what the spans of an array column point into.
-func (s Snapshot) Arena() Arena { return s.arena }
+func (s Snapshot) Arena() Arena {
+	base := s.state
+	for base.next != nil {
+		base = base.next
+	}
+	return Arena{base.arena.Block, s.arena.Used}
+}
 
 // Extent is the number of rows in Block.
 func (s Snapshot) Extent() int { return s.extent }
@@ -56,16 +83,26 @@ func (s Snapshot) Generation() uint64 { return s.generation }
 
 // Live reports whether a row holds a value.
 func (s Snapshot) Live(row int) bool {
-	return row < s.extent && (s.live == nil || s.live.Has(row))
+	if row >= s.extent || s.rows == s.extent {
+		return row < s.extent
+	}
+	live, _, at := s.tells(row)
+	return live == nil || live.Has(at)
 }
 
 // Gone reports whether a row is deleted.
-func (s Snapshot) Gone(row int) bool { return s.gone.Has(row) }
+func (s Snapshot) Gone(row int) bool {
+	if s.lost == 0 || row >= s.extent {
+		return false
+	}
+	_, gone, at := s.tells(row)
+	return gone.Has(at)
+}
 
 // Deleted is the number of deleted rows.
 func (s Snapshot) Deleted() int { return s.lost }
 
-// AllLive returns the rows that hold a value. It stays as it is when the column goes on.
+// AllLive returns the rows that hold a value, in the newest state or one that was made. It stays as it is when the column goes on.
 func (s Snapshot) AllLive() bitset.Set {
 	if s.live != nil {
 		return slices.Clone(s.live)
@@ -76,7 +113,7 @@ func (s Snapshot) AllLive() bitset.Set {
 }
 
 // Dense reports whether every row below n holds a value.
-func (s Snapshot) Dense(n int) bool { return s.live == nil && n <= s.extent }
+func (s Snapshot) Dense(n int) bool { return s.rows == s.extent && n <= s.extent }
 
 // follow applies records to the sets of live and deleted rows, in order, and reports whether the live rows changed.
 func (s *state) follow(records []record) bool {

@@ -12,7 +12,7 @@ type input struct {
 	column *column.Column
 	bytes  []byte
 	alive  bitset.Set   // the rows that hold a value
-	copy   memory.Block // of all values, where some are not sealed; else bytes are those of the column
+	copy   memory.Block // of all values, where some are not sealed or not the newest; else bytes are those of the column
 	newest bool         // no older state than the newest sealed one
 
 	// The rows that may hold another value than in the pass that is built on; without one, all.
@@ -27,7 +27,14 @@ func open(c *column.Column, ordinal uint64) (input, error) {
 	unsealed, first := c.UnsealedIn(0, ordinal)
 	if first == 0 {
 		state := c.At(ordinal)
-		one.newest, one.alive = state == c.Sealed(), state.AllLive()
+		if one.newest = state == c.Sealed(); !one.newest {
+			made, err := c.Make(state)
+			if err != nil {
+				return one, err
+			}
+			state, one.copy = made, made.Block().Retain()
+		}
+		one.alive = state.AllLive()
 		if state.Extent() > 0 {
 			one.bytes = state.Block().Bytes()
 		}

@@ -29,6 +29,9 @@ func (s *Stage) changed(to *read, q query.Query, name pathdict.Token, r Range) e
 			return errorf(OutOfRange, "range [%d, %d]: prim %s changed in it and again later, and its earlier value is no longer kept; "+
 				"end the range at the write floor", r.Start, r.End, s.path(s.dict.PathAt(prim)))
 		}
+		if err := p.ask(turns[p.attribute.at(p.column)].in.Count()); err != nil {
+			return err
+		}
 		return s.addChanged(to, p, turns, r.End)
 	})
 }

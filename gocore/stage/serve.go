@@ -22,6 +22,21 @@ type part struct {
 	// of the attribute's layout.
 	state      column.Snapshot
 	generation uint64
+	packed     bool // few rows are asked for of an older state: they are gathered
+}
+
+// older reports whether the state is not the newest.
+func (p *part) older() bool { return p.state != p.column.Sealed() }
+
+// ask prepares for so many rows to be asked for. Many of an older state are looked for in a block that is made of it.
+func (p *part) ask(rows int) (err error) {
+	if !p.older() {
+		return nil
+	}
+	if p.packed = column.Few(rows, p.state.Extent()); !p.packed {
+		p.state, err = p.column.Make(p.state)
+	}
+	return err
 }
 
 // parts calls a function for each column of an attribute. What the floor has passed but could not be folded for want of
@@ -39,7 +54,7 @@ func (s *Stage) parts(q query.Query, name pathdict.Token, end uint64, visit func
 	}
 	p.generation = a.generation(end)
 	for _, c := range a.columns {
-		p.column, p.state = c, c.At(end)
+		p.column, p.state, p.packed = c, c.At(end), false
 		b, err := c.bindings.Of(c.Column, q.Prims)
 		if err == nil {
 			p.binding = b
@@ -64,7 +79,10 @@ func (s *Stage) snapshot(to *read, q query.Query, name pathdict.Token, r Range) 
 				"attribute %q of prim %s was written at ordinal %d but is not sealed, the write floor is %d; advance the floor first",
 				s.quoted(name), s.path(s.dict.PathAt(p.column.Path(row))), at, p.floor)
 		}
-		if p.state != p.column.Sealed() {
+		if p.older() {
+			if err = p.ask(p.binding.Rows().Len()); err != nil {
+				return err
+			}
 			if plan, err = p.binding.PlanOf(p.state); err != nil {
 				return err
 			}
@@ -89,10 +107,14 @@ func (s *Stage) serve(to *read, p *part, plan *query.Plan, ordinal uint64) error
 	if plan.Count == 0 {
 		return nil
 	}
-	var spans memory.Block
-	if p.column.Schema().Array {
+	var packed memory.Block // spans of arrays, values of few rows of an older state
+	if array := p.column.Schema().Array; array || p.packed {
+		purpose := memory.Columns
+		if array {
+			purpose = memory.Descriptors
+		}
 		var err error
-		if spans, err = spansOf(p.state, plan.Rows); err != nil {
+		if packed, err = p.column.Pack(p.state, plan.Rows, purpose); err != nil {
 			return err
 		}
 	}
@@ -101,7 +123,9 @@ func (s *Stage) serve(to *read, p *part, plan *query.Plan, ordinal uint64) error
 	switch start, dense := plan.Rows.Run(); {
 	case g.Array:
 		arena := p.state.Arena()
-		g.Data, g.Used, g.Spans, g.Rows = arena.Block.Retain(), arena.Used, spans, plan.Count
+		g.Data, g.Used, g.Spans, g.Rows = arena.Block.Retain(), arena.Used, packed, plan.Count
+	case p.packed:
+		g.Data, g.Rows = packed, plan.Count
 	case dense:
 		g.Data, g.DataOffset, g.Rows = p.state.Block().Retain(), start*p.column.Width(), plan.Count
 	default:

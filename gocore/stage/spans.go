@@ -22,13 +22,3 @@ func newArrays(rows, total int, zeroed bool) (block memory.Block, arena column.A
 	}
 	return block, arena, nil
 }
-
-// spansOf packs the spans of rows, in order, into a block of its own.
-func spansOf(state column.Snapshot, rows column.Rows) (memory.Block, error) {
-	block, err := memory.Alloc(rows.Len()*column.SpanSize, memory.Descriptors)
-	if err != nil {
-		return block, err
-	}
-	rows.Gather(block.Bytes(), state.Block().Bytes(), column.SpanSize)
-	return block, nil
-}

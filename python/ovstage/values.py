@@ -33,8 +33,8 @@ class StageConfig:
     than a live one is refused with ``INVALID_ARGUMENT``.
 
     ``history_ordinals`` belongs to the stage: values stay readable as of the last so many sealed ordinals, N with
-    ``floor - history_ordinals < N <= floor``. 0 and 1 keep the newest sealed values only. Each kept state of a column
-    costs a buffer of its own.
+    ``floor - history_ordinals < N <= floor``. 0 and 1 keep the newest sealed values only. What is kept of an
+    ordinal is what it changed.
 
     ``guard_reads`` is for debugging: code that writes to sealed values, as PyTorch and Warp let it do through a view of
     a read, ends the process there, with a sentence and the stacks of ``faulthandler``, which it switches on. Values

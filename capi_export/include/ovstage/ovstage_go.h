@@ -291,8 +291,8 @@ typedef struct ovstage_go_v1 {
   /*
    * Keeps the values of every attribute readable as of the last `ordinals` sealed ordinals: latest reads then serve the
    * state as of their end_ordinal N for floor - ordinals < N <= floor, and change ranges that end there are served even
-   * where a prim changed again later. 0 and 1 keep the newest state only, which is the default. Each kept state of a
-   * column costs a buffer of its own. Takes effect from the next seal on. Any thread. Returns OK or INVALID_HANDLE.
+   * where a prim changed again later. 0 and 1 keep the newest state only, which is the default. What is kept of an
+   * ordinal is what it changed. Takes effect from the next seal on. Any thread. Returns OK or INVALID_HANDLE.
    */
   ovstage_api_status_t (*keep_history)(ovstage_instance_t*, uint64_t ordinals);
 
