@@ -418,6 +418,7 @@ lint() {
   need wheel
   unlock
   check 'tree: no machine paths' "$venv_python" tests/lint/check_tree.py
+  check 'commits: subjects and bodies' "$venv_python" tests/lint/check_commits.py
   check 'rooms: imports point one way' "$venv_python" tests/lint/check_rooms.py
   check 'arrows: files use what stands above them' "$venv_python" tests/lint/arrows.py --check
   check 'lists: files, rooms, locks, slots' "$venv_python" tests/lint/check_lists.py
