@@ -94,9 +94,9 @@ func (s *Stage) say(m absence) string {
 	case m.span.HasStart && m.carried:
 		return fmt.Sprintf("no prim of the query changed it in [%d, %d]; the floor is %d", m.span.Start, m.span.End, m.floor)
 	case m.unsealed && m.gone:
-		return fmt.Sprintf("%s, and written again but not sealed: newest write %d, floor %d", deletedAt(m.deleted), m.newest, m.floor)
+		return fmt.Sprintf("%s, and written again but not sealed: newest write %d, floor %d; advance the floor first", deletedAt(m.deleted), m.newest, m.floor)
 	case m.unsealed:
-		return fmt.Sprintf("not sealed: newest write %d, floor %d", m.newest, m.floor)
+		return fmt.Sprintf("not sealed: newest write %d, floor %d; advance the floor first", m.newest, m.floor)
 	case m.gone:
 		return deletedAt(m.deleted)
 	case m.carried:

@@ -53,13 +53,17 @@ def test_what_was_meant(stage: Stage, wrong: str, meant: str | None) -> None:
 def test_not_sealed(stage: Stage) -> None:
     stage.write(PRIMS, "charge", 3, values()).wait()
     stage.write(PRIMS, "charge", 5, values()).wait()
-    assert why(stage.read(PRIMS, ["charge"]), "charge") == '"charge": not sealed: newest write 5, floor 1'
+    assert why(stage.read(PRIMS, ["charge"]), "charge") == (
+        '"charge": not sealed: newest write 5, floor 1; advance the floor first'
+    )
 
 
 def test_the_first_thing_that_everybody_forgets() -> None:
     with Stage() as stage:
         stage.write(PRIMS, "velocity", 1, values()).wait()
-        assert why(stage.read(PRIMS, ["velocity"]), "velocity") == '"velocity": not sealed: newest write 1, floor 0'
+        assert why(stage.read(PRIMS, ["velocity"]), "velocity") == (
+            '"velocity": not sealed: newest write 1, floor 0; advance the floor first'
+        )
 
 
 def test_deleted(stage: Stage) -> None:
@@ -68,7 +72,7 @@ def test_deleted(stage: Stage) -> None:
     assert why(stage.read(PRIMS, ["mass"]), "mass") == '"mass": deleted at 3'
     stage.write(["/A"], "mass", 6, values(1)).wait()
     assert why(stage.read(PRIMS, ["mass"]), "mass") == (
-        '"mass": deleted at 3, and written again but not sealed: newest write 6, floor 4'
+        '"mass": deleted at 3, and written again but not sealed: newest write 6, floor 4; advance the floor first'
     )
 
 
@@ -119,7 +123,7 @@ def test_the_reason_is_that_of_the_read(stage: Stage) -> None:
     read = stage.read(PRIMS, ["charge"])
     stage.advance_write_floor(3).wait()
     stage.destroy()
-    assert why(read, "charge") == '"charge": not sealed: newest write 3, floor 1'
+    assert why(read, "charge") == '"charge": not sealed: newest write 3, floor 1; advance the floor first'
 
 
 def test_keys_that_were_not_asked_for(stage: Stage) -> None:

@@ -455,8 +455,8 @@ typedef struct ovstage_go_v1 {
   /* ---- Empty reads ---- appended later: present when struct_size reaches beyond it ---- */
 
   /*
-   * Says of what an open read serves nothing, and why, as it was when the read was opened: "not sealed: newest write 1,
-   * floor 0", "no prim has it; there are mass, velocity", "deleted at 3".
+   * Says of what an open read serves nothing, and why, as it was when the read was opened: "no prim has it; there are
+   * mass, velocity", "deleted at 3", "not sealed: newest write 1, floor 0; advance the floor first".
    *
    *   index      0, 1, ... in the order of the read's attributes
    *   attribute  receives the attribute
