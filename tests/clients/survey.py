@@ -38,7 +38,7 @@ def main(table: str, *names: str) -> None:
     ]
     print(*lines, sep="\n")
     for file in files:
-        lines.append(f"{_shown(file):{width}}  {_line(file)}".rstrip())
+        lines.append(f"{_shown(file):{width}}  {verdict(file)}".rstrip())
         print(lines[-1], flush=True)
     counted = sum(line.endswith(" same") for line in lines)
     lines.append(f"{len(files)} files, {counted} the same both ways")
@@ -48,7 +48,8 @@ def main(table: str, *names: str) -> None:
         Path(table).write_text("\n".join(lines) + "\n")
 
 
-def _line(file: Path) -> str:
+def verdict(file: Path) -> str:
+    """What the table says of a file, behind its name."""
     ours, refusal = _tried(through_stage, file)
     theirs, their_refusal = _tried(through_newton, file)
     counts = "     -      -      -"
