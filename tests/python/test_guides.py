@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDES = [ROOT / "README.md", *sorted(ROOT.glob("docs/guides/*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("tests/*/README.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
@@ -53,8 +54,8 @@ def test_the_first_lines_are_typed(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
-def test_links_lead_somewhere(guide):
-    prose = re.sub(r"^```.*?^```", "", guide.read_text(), flags=re.DOTALL | re.MULTILINE)  # Go calls [types](like this)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)  # Go calls [types](like this)
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", prose):
-        assert (guide.parent / target).exists(), target
+        assert (page.parent / target).exists(), target

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,25 +50,6 @@ func main() {
 }
 `
 
-// around is what the README's lines stand in.
-const around = `package main
-
-import (
-	"fmt"
-
-	"ovstage.dev/ovstage"
-)
-
-func check(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func main() {
-%s}
-`
-
 // outside runs a program as a module outside of this tree, which names the checkout in its go.mod, as CONTRIBUTING says, and needs
 // no host for it.
 func outside(t *testing.T, program string) string {
@@ -101,12 +81,12 @@ func TestAModuleOutsideBuildsAndRuns(t *testing.T) {
 	assert.Equal(t, "[0.5 1.5] 1\n", outside(t, program))
 }
 
-// The README's lines run as they stand there.
+// The README's program runs as it stands there.
 func TestTheReadmeRuns(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
 	require.NoError(t, err)
 	_, block, found := strings.Cut(string(readme), "```go\n")
 	require.True(t, found)
 	block, _, _ = strings.Cut(block, "```")
-	assert.Equal(t, "/A [0 0 0]\n/B [0 0 0]\n", outside(t, fmt.Sprintf(around, block)))
+	assert.Equal(t, "/A [0 0 0]\n/B [0 0 0]\n", outside(t, block))
 }
