@@ -8,7 +8,7 @@
 // # Memory
 //
 // Columns lie outside of Go's heap, where the collector doesn't follow a slice. So no slice over them leaves this package: a
-// function that fills or reads rows gets them for the length of its call ([Map], [Column.View]) and must not keep them;
+// function that fills or reads rows gets them for the length of its call ([Map], [MapParts], [Column.View]) and must not keep them;
 // what is returned is a copy ([Column.Values]). A [Stage], a [Prims] or a [Column] that is dropped gives back what it holds when
 // the collector finds it; Close and Release do so at once, which a program that makes many of them should not leave to luck.
 //

@@ -84,8 +84,34 @@ func (p *Prims) write(attribute string, ordinal uint64, payload stage.Payload, m
 
 // Map lends the memory that becomes the attribute: fill gets a row for each of the prims, in their order, which starts with the
 // current value. When fill returns nil the rows are committed at the ordinal; when it fails or panics nothing is written. The
-// rows are lent for the length of the call.
+// rows are lent for the length of the call. Where they do not lie in one column, or are of some of the prims, Map is refused, and
+// MapParts does it.
 func Map[T any](p *Prims, attribute string, ordinal uint64, fill func(rows []T) error, more ...Option) error {
+	return mapGroups[T](p, attribute, ordinal, more, func(g *stage.Group, rows []T) error {
+		if len(rows) != len(p.paths) {
+			return &stage.Error{Code: stage.NotSupported, Text: fmt.Sprintf(
+				"attribute %q: the prims are %d rows in several columns, or some of %d prims; map them by MapParts",
+				attribute, len(rows), len(p.paths))}
+		}
+		return fill(rows)
+	})
+}
+
+// MapParts is Map for prims whose values have several types, and so lie in several columns, or of which an option chooses some:
+// fill is called for each column. Row i of its rows belongs to the prim with the index prims[i] in the list. All parts are
+// committed together, or none.
+func MapParts[T any](p *Prims, attribute string, ordinal uint64, fill func(prims []int, rows []T) error, more ...Option) error {
+	return mapGroups[T](p, attribute, ordinal, more, func(g *stage.Group, rows []T) error {
+		prims := make([]int, len(rows))
+		for k := range prims {
+			prims[k] = primIndex(g, k)
+		}
+		return fill(prims, rows)
+	})
+}
+
+// mapGroups calls fill for each group of a map, and commits what it filled.
+func mapGroups[T any](p *Prims, attribute string, ordinal uint64, more []Option, fill func(*stage.Group, []T) error) error {
 	defer runtime.KeepAlive(p)
 	dtype, err := typeOf[T]()
 	if err != nil {
@@ -108,19 +134,13 @@ func Map[T any](p *Prims, attribute string, ordinal uint64, fill func(rows []T) 
 			return err
 		}
 		if g == nil {
-			break
+			return p.stage.finished(p.stage.engine.Unmap(id, true))
 		}
 		defer g.Release(p.stage.dict)
-		if whole := g.Rows == len(p.paths); !whole {
-			return &stage.Error{Code: stage.NotSupported, Text: fmt.Sprintf(
-				"attribute %q: the prims are %d rows in several columns, or some of %d prims; map them by Engine().Map",
-				attribute, g.Rows, len(p.paths))}
-		}
-		if err := fill(rowsOf[T](&g.Group)); err != nil {
+		if err := fill(&g.Group, rowsOf[T](&g.Group)); err != nil {
 			return err
 		}
 	}
-	return p.stage.finished(p.stage.engine.Unmap(id, true))
 }
 
 // Column is the sealed values of one attribute for a list of prims: a snapshot, which no write changes.
@@ -227,23 +247,28 @@ func (c *Column[T]) Len() (n int) {
 	return n
 }
 
-// each calls visit for the values, group by group, with the place of the prim in the list, until it returns false.
-func (c *Column[T]) each(visit func(position int, of row) bool) {
+// each calls visit for the values, group by group, with the index of the prim in the list, until it returns false.
+func (c *Column[T]) each(visit func(prim int, of row) bool) {
 	defer runtime.KeepAlive(c)
 	for _, g := range c.held.groups {
 		for k := range int(g.Count) {
-			position, at := int(g.PrimOffset)+k, k
-			if g.PrimMap.Valid() {
-				position = int(g.PrimMap.Uint32s(int(g.PrimCount))[k])
-			}
+			at := k
 			if g.DataMap.Valid() {
 				at = int(g.DataMap.Uint32s(int(g.Count))[k])
 			}
-			if !visit(position, row{g, at}) {
+			if !visit(primIndex(g, k), row{g, at}) {
 				return
 			}
 		}
 	}
+}
+
+// primIndex is the index, in the list that was asked about, of the prim that a group names as its k-th.
+func primIndex(g *stage.Group, k int) int {
+	if g.PrimMap.Valid() {
+		return int(g.PrimMap.Uint32s(int(g.PrimCount))[k])
+	}
+	return int(g.PrimOffset) + k
 }
 
 // At is the value of a prim, and whether it has one. The first call makes an index of the prims; it is not for several goroutines
@@ -252,8 +277,8 @@ func (c *Column[T]) At(path string) (value T, ok bool) {
 	defer runtime.KeepAlive(c)
 	if c.where == nil {
 		c.where = make(map[string]row, c.Len())
-		c.each(func(position int, of row) bool {
-			c.where[c.paths[position]] = of
+		c.each(func(prim int, of row) bool {
+			c.where[c.paths[prim]] = of
 			return true
 		})
 	}
@@ -266,7 +291,7 @@ func (c *Column[T]) At(path string) (value T, ok bool) {
 // All are the prims with their values.
 func (c *Column[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
-		c.each(func(position int, of row) bool { return yield(c.paths[position], rowsOf[T](of.group)[of.at]) })
+		c.each(func(prim int, of row) bool { return yield(c.paths[prim], rowsOf[T](of.group)[of.at]) })
 	}
 }
 
@@ -345,12 +370,8 @@ func ReadArrays[T any](p *Prims, attribute string) (map[string][]T, error) {
 				column.Schema{DType: g.DType, Array: g.Array}, dtype)}
 		}
 		for k, span := range column.Spans(g.Spans, g.Rows) {
-			position := int(g.PrimOffset) + k
-			if g.PrimMap.Valid() {
-				position = int(g.PrimMap.Uint32s(int(g.PrimCount))[k])
-			}
 			rows := unsafe.Slice((*T)(unsafe.Add(g.Data.Pointer(), span.Offset)), int(span.Length)/dtype.Size())
-			found[p.paths[position]] = slices.Clone(rows)
+			found[p.paths[primIndex(g, k)]] = slices.Clone(rows)
 		}
 	}
 }

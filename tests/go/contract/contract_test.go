@@ -114,6 +114,58 @@ func TestMapCommitsWhenItReturns(t *testing.T) {
 	assert.Equal(t, stage.WriteFloorViolation, ovstage.CodeOf(late))
 }
 
+// Values of two types are two columns. A map over both is filled column by column, and committed as one.
+func TestMapPartsFillsSeveralColumns(t *testing.T) {
+	s, both := open(t)
+	first, err := s.Prims("/A")
+	require.NoError(t, err)
+	second, err := s.Prims("/B")
+	require.NoError(t, err)
+	require.NoError(t, ovstage.Write(first, "v", 1, []float3{{1}}, ovstage.WithType("color3f")))
+	require.NoError(t, ovstage.Write(second, "v", 1, []float3{{2}}, ovstage.WithType("point3f")))
+
+	whole := ovstage.Map(both, "v", 2, func([]float3) error { return nil })
+	assert.Equal(t, stage.NotSupported, ovstage.CodeOf(whole))
+	assert.ErrorContains(t, whole, "map them by MapParts")
+	require.NoError(t, ovstage.MapParts(both, "v", 2, func(prims []int, rows []float3) error {
+		for i, prim := range prims {
+			rows[i][1] = float32(10 + prim)
+		}
+		return nil
+	}))
+	require.NoError(t, s.Seal(2))
+	filled := map[string]float3{"/A": {1, 10}, "/B": {2, 11}}
+	assert.Equal(t, filled, values[float3](t, both, "v"))
+
+	parts, full := 0, errors.New("full")
+	failed := ovstage.MapParts(both, "v", 3, func(_ []int, rows []float3) error {
+		if parts++; parts == 2 {
+			return full
+		}
+		rows[0] = float3{9}
+		return nil
+	})
+	require.ErrorIs(t, failed, full)
+	require.NoError(t, s.Seal(3))
+	assert.Equal(t, filled, values[float3](t, both, "v"), "where one part fails none is written")
+	assert.Zero(t, s.Engine().Counters().LiveMaps)
+}
+
+// An option that chooses some of the prims maps their rows alone.
+func TestMapPartsOfSomePrims(t *testing.T) {
+	s, prims := open(t)
+	last, err := s.Prims("/B")
+	require.NoError(t, err)
+	require.NoError(t, ovstage.Write(last, "p", 1, []int32{2}))
+	require.NoError(t, ovstage.MapParts(prims, "p", 2, func(prims []int, rows []int32) error {
+		assert.Equal(t, []int{1}, prims)
+		rows[0]++
+		return nil
+	}, ovstage.InMode(stage.Update)))
+	require.NoError(t, s.Seal(2))
+	assert.Equal(t, map[string]int32{"/B": 3}, values[int32](t, prims, "p"))
+}
+
 func TestAColumnIsASnapshot(t *testing.T) {
 	s, prims := open(t)
 	require.NoError(t, ovstage.Write(prims, "p", 1, []int32{1, 2}))
