@@ -51,6 +51,37 @@ def changes(effort: Effort) -> Iterator[Row]:
             yield Row(f"changes(), {CHANGED} {what}, of 1e+06 / of 1e+02", ours / theirs, 1.5, detail=detail)
 
 
+def deletes(effort: Effort) -> Iterator[Row]:
+    """A few prims that are deleted and come back, and the latest read of all after their delete."""
+    with Column(100) as short, Column(10**6) as long, undisturbed():
+        few, many = _coming_and_going(short), _coming_and_going(long)
+        laps = [(*many(), *few()) for _ in range(20 * effort.repeats)]
+        sealed, read, *theirs = (median(times) for times in zip(*laps, strict=True))
+        detail = f"{shown(sealed)}, {shown(theirs[0])}"
+        yield Row(f"delete of {CHANGED}, sealed, of 1e+06 / of 1e+02", sealed / theirs[0], 1.5, detail=detail)
+        copy = median(timed(lambda: np.arange(10**6, dtype=np.uint32)) for _ in range(20 * effort.repeats))
+        detail = f"{shown(read)}, {shown(copy)}; of 1e+02: {shown(theirs[1])}"
+        yield Row("latest read after it / the list of prims that are left", read / copy, 3, detail=detail)
+
+
+def _coming_and_going(column: Column) -> Callable[[], tuple[float, float]]:
+    """Seconds of a delete and its seal, and of the read after it."""
+    chosen = _changing(column)
+
+    def delete() -> None:
+        column.stage.delete_attributes(chosen, [column.token], column.ordinal + 1).wait()
+        column.seal()
+
+    def lap() -> tuple[float, float]:
+        took = timed(delete), timed(lambda: column.read(column.query).release())
+        _change(column, chosen)
+        return took
+
+    for _ in range(3):
+        lap()
+    return lap
+
+
 def _feed(column: Column, query: Query | None) -> Callable[[], float]:
     """Seconds of the item that follows a change."""
     writer = _changing(column)

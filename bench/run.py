@@ -52,6 +52,7 @@ SUBJECTS = {
     "changes": partial.changes,
     "feed": feed.range_reads,
     "feed items": feed.changes,
+    "feed deletes": feed.deletes,
     "history": history.history,
     "sparse": partial.random_rows,
     "shares": partial.subsets,

@@ -199,6 +199,20 @@ func (s Set) Gather(n int, at func(i int) int) Set {
 	return picked
 }
 
+// Missing appends the numbers in [from, to) that are not in the set to a list, ascending.
+func (s Set) Missing(list []uint32, from, to int) []uint32 {
+	for from = max(from, 0); from < to; from = next(from) {
+		word := within(from, to)
+		if from/64 < len(s) {
+			word &^= s[from/64]
+		}
+		for ; word != 0; word &= word - 1 {
+			list = append(list, uint32(from&^63+bits.TrailingZeros64(word)))
+		}
+	}
+	return list
+}
+
 // Pick appends those of values whose index is in the set to a list, in order. Where every bit of a word is set its values are
 // copied together.
 func (s Set) Pick(list, values []uint32) []uint32 {

@@ -165,6 +165,13 @@ func meet(a, b []bool) bool {
 	return false
 }
 
+// truths is a set as a list of truth values.
+func truths(s Set, n int) []bool {
+	list := make([]bool, n)
+	s.Each(func(i int) { list[i] = true })
+	return list
+}
+
 // compare asks a set everything that one set can be asked.
 func compare(t *testing.T, s Set, model []bool, from, to int) {
 	var everything, some, visited []int
@@ -183,6 +190,15 @@ func compare(t *testing.T, s Set, model []bool, from, to int) {
 		}
 	}
 	s.EachIn(from, to, func(i int) { visited = append(visited, i) })
+	missing, cut := []uint32(nil), slices.Clone(s).Below(to)
+	for i := from; i < to; i++ {
+		if !model[i] {
+			missing = append(missing, uint32(i))
+		}
+	}
+	require.Equal(t, missing, s.Missing(nil, from, to))
+	require.Equal(t, listed, cut.AppendTo(nil, len(model)))
+	require.Equal(t, model[from:], truths(s.Gather(len(model)-from, func(i int) int { return from + i }), len(model)-from))
 	require.Equal(t, everything, members(s))
 	require.Equal(t, some, visited)
 	require.Equal(t, len(everything), s.Count())

@@ -173,6 +173,7 @@ func (c *Column) following(i int) uint64 {
 // overwritten, else by what they change.
 func (c *Column) remember(folded []record, byBlock bool) (*state, error) {
 	past := c.sealed
+	past.full, past.none, past.filled = nil, nil, 0 // the newest state's
 	if byBlock {
 		past.block, past.arena.Block = past.block.Retain(), past.arena.Block.Retain()
 		past.live, past.gone = slices.Clone(past.live), slices.Clone(past.gone)

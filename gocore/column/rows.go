@@ -50,6 +50,12 @@ func Indexed(index memory.Block, n int) Rows {
 	return Rows{n: n, end: end, index: index, rising: rising}
 }
 
+// Rising returns the rows that index lists, which are known to ascend and not to be consecutive. It looks at the last one only, and
+// takes over the caller's reference.
+func Rising(index memory.Block, n int) Rows {
+	return Rows{n: n, end: int(index.Uint32s(n)[n-1]) + 1, index: index, rising: true}
+}
+
 // Len is the number of listed rows; a row that is listed twice counts twice.
 func (r Rows) Len() int { return r.n }
 

@@ -23,6 +23,10 @@ type state struct {
 	shape      uint64 // rises when the live or the deleted rows may have changed
 	lost       int    // deleted rows
 
+	// The sets of the last time that there were holes, for the next time: of [0, filled), and of none.
+	full, none bitset.Set
+	filled     int
+
 	// Of an earlier state without a block: the state that followed it, and what that one changed.
 	next *state
 	undo undo
@@ -102,6 +106,26 @@ func (s Snapshot) Gone(row int) bool {
 // Deleted is the number of deleted rows.
 func (s Snapshot) Deleted() int { return s.lost }
 
+// Holes returns the rows in [from, to) that hold no value. It goes through the set of those that do, a word at a time.
+func (s Snapshot) Holes(from, to int) (rows []uint32) {
+	if s.next != nil {
+		for row := from; row < to; row++ {
+			if !s.Live(row) {
+				rows = append(rows, uint32(row))
+			}
+		}
+		return rows
+	}
+	within := min(to, s.extent)
+	if s.live != nil {
+		rows = s.live.Missing(rows, from, within)
+	}
+	for row := max(from, within); row < to; row++ {
+		rows = append(rows, uint32(row))
+	}
+	return rows
+}
+
 // AllLive returns the rows that hold a value, in the newest state or one that was made. It stays as it is when the column goes on.
 func (s Snapshot) AllLive() bitset.Set {
 	if s.live != nil {
@@ -117,12 +141,7 @@ func (s Snapshot) Dense(n int) bool { return s.rows == s.extent && n <= s.extent
 
 // follow applies records to the sets of live and deleted rows, in order, and reports whether the live rows changed.
 func (s *state) follow(records []record) bool {
-	before, rows, extent := bitset.Set(nil), s.rows, s.extent
-	deleting := slices.ContainsFunc(records, record.tombstone)
-	if deleting {
-		s.open(s.extent)
-		before = slices.Clone(s.live)
-	}
+	rows, extent, before := s.rows, s.extent, s.lives(records)
 	for _, r := range records {
 		if r.tombstone() {
 			s.markDeleted(r.rows)
@@ -130,14 +149,25 @@ func (s *state) follow(records []record) bool {
 			s.markLive(r.rows)
 		}
 	}
-	changed := s.rows != rows || deleting && !s.live.Equal(before)
-	if changed || deleting || s.extent != extent {
+	changed := s.rows != rows || !slices.Equal(before, s.lives(records)) // only rows that deletes name may be lost
+	if changed || len(before) > 0 || s.extent != extent {
 		s.shape++
 	}
-	if s.rows == s.extent {
-		s.live, s.gone, s.lost = nil, nil, 0
+	if s.rows == s.extent && s.live != nil {
+		s.full, s.filled, s.live = s.live, s.extent, nil
+		s.none, s.gone, s.lost = s.gone, nil, 0
 	}
 	return changed
+}
+
+// lives tells of each row that deletes among records name whether it holds a value.
+func (s *state) lives(records []record) (live []bool) {
+	for _, r := range records {
+		if r.tombstone() {
+			r.rows.each(func(row int) { live = append(live, Snapshot{s}.Live(row)) })
+		}
+	}
+	return live
 }
 
 // markLive marks rows as holding a value and reaches up to them. Rows that follow the last one without a gap, and rows
@@ -181,6 +211,9 @@ func (s *state) revive(row int) {
 // markDeleted marks rows as deleted.
 func (s *state) markDeleted(rows Rows) {
 	s.open(rows.End())
+	if s.gone == nil {
+		s.gone, s.none = s.none, nil
+	}
 	s.gone = s.gone.Grow(s.extent)
 	rows.each(func(row int) {
 		if s.live.Has(row) {
@@ -198,8 +231,9 @@ func (s *state) markDeleted(rows Rows) {
 func (s *state) open(extent int) {
 	reach := max(extent, s.extent)
 	if s.live == nil {
-		s.live = bitset.New(reach)
-		s.live.AddRange(0, s.extent)
+		s.live, s.full = s.full.Grow(reach), nil
+		s.live.AddRange(s.filled, s.extent)
+		s.filled = 0
 	}
 	s.live, s.extent = s.live.Grow(reach), reach
 }

@@ -42,6 +42,9 @@ func (b *Binding) PlanOf(s column.Snapshot) (*Plan, error) {
 		plan.Count, plan.Rows = b.list.Len(), b.rows.Retain()
 		return plan, nil
 	}
+	if start, run := b.rows.Run(); run && len(b.missing) == 0 {
+		return plan, plan.cut(s, start, b.list.Len())
+	}
 	return plan, plan.fill(b.list.Len(), func(add func(position int, row uint32)) {
 		b.Each(func(position int, row uint32) {
 			switch {
@@ -67,6 +70,64 @@ func (b *Binding) Select(among *bitset.Sparse, wanted func(row uint32) bool) (*P
 			}
 		})
 	})
+}
+
+// cut enters those of n prims whose rows follow each other from start on that hold a value. It costs what they hold by the word, and
+// what has to be listed: nothing where the others are the first or the last ones.
+func (p *Plan) cut(s column.Snapshot, start, n int) error {
+	holes := s.Holes(start, start+n)
+	for _, row := range holes {
+		if !s.Gone(int(row)) {
+			p.Pending = append(p.Pending, row)
+		}
+	}
+	p.Count = n - len(holes)
+	first, end := 0, n
+	for first < len(holes) && int(holes[first]) == start+first {
+		first++
+	}
+	for k := len(holes); k > first && int(holes[k-1]) == start+end-1; k-- {
+		end--
+	}
+	if end-first == p.Count {
+		p.Offset, p.Rows = first, column.Run(start+first, p.Count)
+		return nil
+	}
+	rows, err := memory.Alloc(4*p.Count, memory.Indices)
+	if err != nil {
+		return err
+	}
+	p.Positions = rows
+	if start > 0 {
+		if p.Positions, err = memory.Alloc(4*p.Count, memory.Indices); err != nil {
+			rows.Release()
+			return err
+		}
+		list(p.Positions.Uint32s(p.Count), holes, start, 0)
+	} else {
+		rows.Retain() // they are their rows
+	}
+	list(rows.Uint32s(p.Count), holes, start, start)
+	p.Rows = column.Rising(rows, p.Count)
+	p.mustLie(n)
+	return nil
+}
+
+// list fills a list with what follows each other from first on, without the holes, which are counted from start on.
+func list(to, holes []uint32, start, first int) {
+	next, at := uint32(first), 0
+	for _, hole := range holes {
+		until := hole - uint32(start) + uint32(first)
+		for ; next < until; next++ {
+			to[at] = next
+			at++
+		}
+		next = until + 1
+	}
+	for ; at < len(to); at++ {
+		to[at] = next
+		next++
+	}
 }
 
 // fill enters the prims that walk adds, at most so many and in list order.
