@@ -136,8 +136,8 @@ func ovgoDestroyInstance(c *C.ovstage_context_t) {
 	defer guardProcess("ovstage_destroy_instance", &ignored)
 	i := of(c)
 	if atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.poisoned))) == 0 {
-		// A poisoned stage is left as it is: in the middle of a change it may believe to own what it has given away, and
-		// a leak is better than a double release.
+		// A poisoned stage is left as it is. A change that broke off may have given away what the stage still counts as its
+		// own, and a leak is better than a double release.
 		i.stage.Unasked(i.tellUnasked)
 		i.stage.Close()
 	}

@@ -60,7 +60,7 @@ ovstage_api_status_t ov_op_wait(ovstage_context_t* context, ovstage_op_id_t op, 
   thread->failed_op = OVSTAGE_INVALID_OP_ID;
   ovstage_api_status_t status = check(&context->ops, op);
   if (status != OVSTAGE_OK || !any_failed(&context->ops)) return status;
-  /* The answer is about this operation alone: its failure is told whenever it is asked for, that of no other ever. */
+  /* The answer is about this operation alone: its failure is told as often as it is asked for, and no other failure. */
   if (ovgoOpFailure(context, op) == OVSTAGE_OK) return OVSTAGE_OK;
   thread->failed_op = op;
   thread->failed_in = context;

@@ -24,7 +24,7 @@ func ovstage_test_panic(name *C.char) {
 	told.Store(&text)
 }
 
-// Whether there was no panic since.
+// Whether the panic that ovstage_test_panic asked for is still to come.
 //
 //export ovstage_test_panic_is_due
 func ovstage_test_panic_is_due() C.bool { return told.Load() != nil }

@@ -57,8 +57,8 @@ func (c *Column) DeletedAbove(ordinal uint64) bitset.Set {
 	return rows
 }
 
-// LastDeleted returns when the last of those of rows that are deleted in the sealed state was, as far as the log of changes
-// knows: 0 when it has forgotten.
+// LastDeleted looks at those of rows that are deleted in the sealed state, and returns the ordinal of the newest of these deletes:
+// 0 when the log of changes has forgotten it. found is false where none is deleted.
 func (c *Column) LastDeleted(rows Rows) (ordinal uint64, found bool) {
 	if c.sealed.gone == nil || !rows.Any(c.sealed.gone) {
 		return 0, false

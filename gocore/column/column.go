@@ -85,7 +85,7 @@ func (c *Column) Sealed() Snapshot { return Snapshot{&c.sealed} }
 // Unsealed reports whether writes wait for the floor.
 func (c *Column) Unsealed() bool { return len(c.records) > 0 }
 
-// LastOrdinal is that of the newest write or delete, sealed or not.
+// LastOrdinal is the ordinal of the newest write or delete, sealed or not.
 func (c *Column) LastOrdinal() uint64 {
 	if n := len(c.records); n > 0 {
 		return max(c.sealed.ordinal, c.records[n-1].ordinal)

@@ -5,7 +5,7 @@
 // the collector frees a version only after the next one exists. And the first touch of fresh pages costs more than the copy
 // into them, so freed blocks go to a pool instead of the system.
 //
-// It is the only package of the engine that uses cgo. The allocator itself, with its lock and its fork rules, is ov_block.c.
+// It is the only package of the engine that uses cgo, but for one of its tests (borrowed). The allocator itself, with its lock and its fork rules, is ov_block.c.
 package memory
 
 /*

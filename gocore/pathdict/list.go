@@ -9,7 +9,7 @@ import (
 )
 
 // List is an immutable sequence of paths, duplicates included. There is one List for each content: lists of the same paths
-// in the same order are the same pointer for as long as anyone holds it, and for a while after. What is worked out for a
+// in the same order are the same pointer for as long as anything holds it, and for a while after. What is worked out for a
 // list, such as the rows of its paths in a column, can therefore be kept by pointer. A List needs no handle to live.
 type List struct {
 	d       *Dictionary
@@ -130,7 +130,8 @@ func (d *Dictionary) Mint(l *List) ListHandle {
 	return s.mint(l)
 }
 
-// Sublist returns the list of the first n paths of l, or of those among them that are in mask, nil for all. It has no handle; asked for again, it is the same List like any other.
+// Sublist returns the list of the first n paths of l, or of those among them that are in mask, nil for all. It has no handle;
+// asked for again, it is the same List like any other.
 func (d *Dictionary) Sublist(l *List, n int, mask bitset.Set) *List {
 	if mask == nil && n == l.Len() {
 		return l

@@ -355,7 +355,7 @@ func (d *Dictionary) moveToTable(parent uint32) error {
 	return nil
 }
 
-// childHash gives the children of one parent whose tokens were interned in a row slots in a row.
+// childHash hashes a path so that children of one parent, whose tokens were interned one after another, get neighbouring slots.
 func childHash(parent, name uint32) uint32 {
 	hi, lo := bits.Mul64((uint64(parent)<<32|uint64(name/tile))^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
 	hi, lo = bits.Mul64(hi^lo, 0x8ebc6af09c88c6e3)

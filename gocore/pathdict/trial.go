@@ -6,8 +6,8 @@ package pathdict
 //
 // The token of a name on trial is told to no client. The token of one that was withdrawn stands for nothing, later for another name.
 
-// Try returns the token of a name. With trial, the name was unknown, or is on trial, and the caller ends that by Keep or
-// Withdraw. Without, it stays.
+// Try returns the token of a name. trial reports that the name is on trial: no call has used it before, or only calls that try it.
+// The caller then ends its trial by Keep or Withdraw. Any other name stays as it is.
 func (d *Dictionary) Try(s string) (token Token, trial bool, err error) {
 	one := [1]string{s}
 	if err := checkTokens(one[:]); err != nil {

@@ -85,7 +85,8 @@ func (t *Table) died(path uint32) {
 // minGone is the number of vacant slots below which closing the gaps is not worth it.
 const minGone = 1024
 
-// closeGaps drops the vacant slots. That half of the slots must be vacant first keeps the cost of a death constant.
+// closeGaps drops the vacant slots. Carry calls it when half of the slots are vacant, so that it costs little for each prim that
+// has gone.
 func (t *Table) closeGaps() {
 	t.order = slices.DeleteFunc(t.order, func(path uint32) bool { return path == pathdict.NoPath })
 	for slot, path := range t.order {

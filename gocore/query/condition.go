@@ -12,7 +12,7 @@ type Match uint32
 // The ways to match.
 const (
 	One  Match = 0 // there are none below: the predicate decides
-	All  Match = 1 // every one holds; so it is where there are none
+	All  Match = 1 // every one holds, also where there are none
 	Any  Match = 2 // at least one holds
 	None Match = 3 // not one holds
 )

@@ -30,7 +30,7 @@ func (w *judged) judgeArrays(p *Payload, count int) error {
 	w.schema = column.Schema{DType: dtype, Array: true, Semantic: p.Semantic}
 	w.source = nil
 	if p.IndexMap != nil {
-		w.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
+		w.source = slices.Clone(p.IndexMap[:count]) // a copy: the client may change its own during the call
 	}
 	if len(p.Views) == 1 {
 		return w.cutRows(p, count)

@@ -77,7 +77,7 @@ func (w *judged) judgeFixed(p *Payload, count int) error {
 	}
 	w.schema = column.Schema{DType: dtype, Semantic: p.Semantic}
 	if p.IndexMap != nil {
-		w.source = slices.Clone(p.IndexMap[:count]) // read once, as what is taken is
+		w.source = slices.Clone(p.IndexMap[:count]) // a copy: the client may change its own during the call
 		for i, row := range w.source {
 			if int(row) >= rows {
 				return errorf(InvalidArgument, "index_map[%d] is %d, which references a source row outside the transported row count %d",

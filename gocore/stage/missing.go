@@ -30,7 +30,7 @@ func (s *Stage) Missing(id ReadID, index uint64) (Missing, bool) {
 	return Missing{m.attribute, s.say(m)}, true
 }
 
-// Bounds of what an absence looks at: it is found out at every such read, whether the client asks or not.
+// Bounds of the search for a reason. Every read that serves nothing of an attribute makes it, whether the client asks or not.
 const (
 	mostLooks  = 1 << 14 // prims that are asked what they carry
 	mostOthers = 64      // attributes that are remembered; few are named

@@ -52,7 +52,7 @@ func (d Device) String() string {
 // maxAxes is NumPy's limit too; with it every walk over a view needs only fixed storage.
 const maxAxes = 64
 
-// View describes memory that someone else owns and keeps alive: a DLPack tensor without its C layout.
+// View describes memory that something else owns and keeps alive: a DLPack tensor without its C layout.
 type View struct {
 	Data       unsafe.Pointer
 	Device     Device
