@@ -5,8 +5,8 @@
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* An index in 0 .. count - 1; a negative one is refused and does not count from the end. It is made a number (guard_int)
- * before anything is asked of the group: __index__ may run any code, which may release the group. */
+/* An index in 0 .. count - 1; a negative one is refused and does not count from the end. It is made a number
+ * (guard_int) before anything is asked of the group: __index__ may run any code, which may release the group. */
 static bool guard_index(PyObject* number, const char* name, uint64_t count, const char* what, uint32_t* out) {
   int overflow;
   long long index = PyLong_AsLongLongAndOverflow(number, &overflow);

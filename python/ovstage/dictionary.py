@@ -1,8 +1,9 @@
 """Names as numbers: tokens, prim paths, and reference-counted lists of paths.
 
 Tokens and paths live until the last stage of the process ends, or ``compact`` drops a path that nothing names; equal
-strings give equal handles. A path list is created with one reference, which its ``PathList`` owns and must give back. What Python answers for is kept per handle
-in the stage's ``_path_list_refs``, so that every wrapper over a stage and a plain-int copy of a list agree about it.
+strings give equal handles. A path list is created with one reference, which its ``PathList`` owns and must give back.
+What Python answers for is kept per handle in the stage's ``_path_list_refs``, so that every wrapper over a stage and a
+plain-int copy of a list agree about it.
 """
 
 from __future__ import annotations
