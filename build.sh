@@ -343,6 +343,7 @@ run_tests() {
   need test
   need demo
   if [ -n "${CI:-}" ]; then
+    need view --no-compile
     need demo-bare --no-deps --no-compile
     demo_page
   fi

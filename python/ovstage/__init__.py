@@ -76,6 +76,8 @@ if TYPE_CHECKING:
         StageConfig,
         WriteDesc,
     )
+    from ovstage.viewer import View as View
+    from ovstage.viewer import view as view
 
 _NAMES = {
     "_version": "__version__",
@@ -98,6 +100,7 @@ _NAMES = {
         "Attribute AttributeMeta Filter HierarchyComputationModelDesc HierarchyItem HierarchyResult OrdinalRange "
         "Predicate QueryResult StageConfig WriteDesc"
     ),
+    "viewer": "View view",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = {"gates", "instancing", "population"}

@@ -45,7 +45,7 @@ def test_unknown_name_is_an_attribute_error():
         _ = ovstage.Stag
 
 
-@pytest.mark.parametrize("name", ["gates", "process_counters", "Column"])
+@pytest.mark.parametrize("name", ["gates", "process_counters", "Column", "view"])
 def test_reachable_but_not_advertised(name):
     assert getattr(ovstage, name) is not None
     assert name not in ovstage.__all__
