@@ -38,15 +38,15 @@ def listed(values: Any) -> Any:
     return values.tolist() if kind in ("U", "T", "O") else values
 
 
-def interned(stage: Stage, values: Sequence[Any], place: str) -> Any:
+def interned(stage: Stage, values: Sequence[Any], argument: str) -> Any:
     """Texts, or a list of texts for each prim, as the ids that are written. What holds no texts stays as it is."""
     import numpy as np
 
     rows = [value if isinstance(value, Iterable) and not isinstance(value, str) else [value] for value in values]
     if not any(isinstance(text, str) for row in rows if isinstance(row, (list, tuple)) for text in row):
         return [np.zeros(0, np.uint64) if isinstance(row, (list, tuple)) and not row else row for row in values]
-    lists = [guard.entries(row, f"{place}[{at}]", "a list of texts") for at, row in enumerate(rows)]
-    texts = [guard.string(text, f"{place}[{at}]") for at, row in enumerate(lists) for text in row]
+    lists = [guard.entries(row, f"{argument}[{at}]", "a list of texts") for at, row in enumerate(rows)]
+    texts = [guard.string(text, f"{argument}[{at}]") for at, row in enumerate(lists) for text in row]
     distinct = [text for text in dict.fromkeys(texts) if text]
     known = {"": 0} | dict(zip(distinct, stage._intern_tokens(distinct), strict=True))
     ids = np.array([known[text] for text in texts], np.uint64)
@@ -55,36 +55,36 @@ def interned(stage: Stage, values: Sequence[Any], place: str) -> Any:
     return np.split(ids, np.cumsum([len(row) for row in lists])[:-1])
 
 
-def tensor(array: Any, place: str) -> Array | None:
+def tensor(array: Any, argument: str) -> Array | None:
     """An Arrow array as NumPy's, where DLPack cannot carry it: tuples and truth values. ``None``: DLPack can."""
-    pa = tables.package("pyarrow", f"{place}, an Arrow array,")
+    pa = tables.package("pyarrow", f"{argument}, an Arrow array,")
     found = array if isinstance(array, pa.Array) else pa.array(array)
     if found.null_count:
         raise ValueError(
-            f"{place} has {found.null_count} nulls, which are no values: fill them (fill_null), or write the prims "
+            f"{argument} has {found.null_count} nulls, which are no values: fill them (fill_null), or write the prims "
             f"that have a value"
         )
     kind = found.type
     if pa.types.is_boolean(kind) or pa.types.is_fixed_size_list(kind):
-        return _numbers(pa, found, place)
+        return _numbers(pa, found, argument)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return None
     raise TypeError(
-        f"{place} is an Arrow array of {kind}, which is no tensor: write a table of it by write_arrow, or pass a list "
-        f"of arrays with is_array=True"
+        f"{argument} is an Arrow array of {kind}, which is no tensor: write a table of it by write_arrow, or pass a "
+        f"list of arrays with is_array=True"
     )
 
 
-def _numbers(pa: Any, array: Any, place: str) -> Array:
+def _numbers(pa: Any, array: Any, argument: str) -> Array:
     """The values of an array without nulls: ``(n,)``, or ``(n, L)`` for tuples."""
     kind = array.type
     if pa.types.is_fixed_size_list(kind):
-        inner = _numbers(pa, array.flatten(), place)
+        inner = _numbers(pa, array.flatten(), argument)
         return inner.reshape(len(array), kind.list_size, *inner.shape[1:])
     if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise TypeError(f"{place} is an Arrow array of {kind}, which no tensor holds")
+        raise TypeError(f"{argument} is an Arrow array of {kind}, which no tensor holds")
     if array.null_count:
-        raise ValueError(f"{place} has {array.null_count} nulls inside its tuples, which are no values")
+        raise ValueError(f"{argument} has {array.null_count} nulls inside its tuples, which are no values")
     numbers: Array = array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind))
     return numbers
 
@@ -168,7 +168,7 @@ def _write(stage: Stage, pa: Any, name: str, field: Any, column: Any) -> WriteDe
     said = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
     role, kind = _role(name, said), said.get("type") or None
     is_array = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
-    place = f"table column {name!r}"
+    argument = f"table column {name!r}"
     if role == AttributeSemantic.STRING and _is_text(pa, column.type):
         import numpy as np
 
@@ -179,12 +179,12 @@ def _write(stage: Stage, pa: Any, name: str, field: Any, column: Any) -> WriteDe
     if _is_text(pa, _innermost(pa, flat.type)):
         if not ids:
             raise ValueError(
-                f"{place} has texts, and nothing says what they are: give the field the metadata type='string' or "
+                f"{argument} has texts, and nothing says what they are: give the field the metadata type='string' or "
                 f"type='token'"
             )
         numbers = _interned(stage, pa, flat, ids)
     else:
-        numbers = _numbers(pa, flat, place)
+        numbers = _numbers(pa, flat, argument)
     lanes = numbers.shape[1] if numbers.ndim == 2 else 1
     if not is_array:
         return WriteDesc(name, numbers, False, semantic=role, type_name=kind)

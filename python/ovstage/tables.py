@@ -336,14 +336,14 @@ def _named(name: str, ids: npt.NDArray[Any], lookup: Lookup, zero: str | None) -
     """The name of each id. Id 0 cannot be looked up: it is the empty token, and no path."""
     import numpy as np
 
-    distinct, places = np.unique(ids, return_inverse=True)
+    distinct, which = np.unique(ids, return_inverse=True)
     try:
         names = lookup(distinct[distinct != 0].tolist())
     except OvxError as error:
         raise ValueError(
             f"attribute {name!r} holds ids that name nothing, leave out strings, or take it by to_numpy(): {error}"
         ) from error
-    return np.array([zero] * (len(distinct) - len(names)) + list(names), object)[places]
+    return np.array([zero] * (len(distinct) - len(names)) + list(names), object)[which]
 
 
 def _decoded(name: str, column: Column) -> npt.NDArray[Any]:

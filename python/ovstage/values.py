@@ -278,8 +278,8 @@ class _MetaFields(Protocol):
 class AttributeMeta:
     """State of a column in the snapshot that a group was served from.
 
-    ``layout_generation`` rises exactly when rows of the column are added or removed: while it stays the same, so does
-    the place of every prim's row.
+    ``layout_generation`` rises exactly when rows of the column are added or removed: while it stays the same, every
+    prim keeps its row.
     """
 
     __slots__ = ("attribute_write_floor_ordinal", "layout_generation")

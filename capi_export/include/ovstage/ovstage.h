@@ -125,7 +125,7 @@ ovstage_api_status_t ovstage_get_usd_stage_id(ovstage_instance_t* instance, uint
 /* ---- Clones ---------------------------------------------------------------------------------------------------- */
 
 /*
- * ovstage_clone - copy a prim and everything below it to new places, at an ordinal.
+ * ovstage_clone - copy a prim and everything below it to new paths, at an ordinal.
  *
  * Values are those as of `ordinal`, sealed or not, and are changes at it. Targets of relationships and connections that
  * are the source, lie below it, or are properties there, lead into the copy; others stay. World transforms are copied

@@ -308,7 +308,7 @@ typedef struct ovstage_go_v1 {
    *   out         receives the handle; 0 when the call is refused
    *
    * Errors: those of the slot; INVALID_ARGUMENT - an unknown match, ANY or NONE of nothing, more than 64 levels. The
-   * text says which predicate is meant by its place: 2.0 is the first condition below the third.
+   * text says which predicate is meant by its indices: 2.0 is the first condition below the third.
    */
   ovstage_enqueue_result_t (*query)(ovstage_instance_t*, const ovstage_go_condition_t* condition,
                                     const ovx_token_t* attrs, size_t attr_count, ovstage_query_handle_t* out);
