@@ -44,6 +44,7 @@ SUBJECTS = {
     "map copies": maps.copies,
     "maps given up": maps.given_up,
     "read": columns.read_whole,
+    "whole": tables.whole,
     "tables": tables.tables,
     "paths": tables.paths,
     "usd": columns.against_usd,

@@ -9,7 +9,28 @@ import numpy as np
 from measure import Effort, Row, shown, side_by_side
 from stages import Column
 
+from ovstage import OrdinalRange
+
 ROWS = 36864
+
+
+def whole(effort: Effort) -> Iterator[Row]:
+    """`stage.read` of one attribute against the read, the fetch and the view that it stands for."""
+    for rows in (24, 10**6):
+        with Column(rows) as column:
+            span = OrdinalRange.latest(column.ordinal)
+            ours, theirs, ratio = side_by_side(
+                lambda: column.stage.read(column.query, ["value"]),
+                lambda: _by_hand(column, span),
+                effort.repeats,
+            )
+            detail = f"{shown(ours)}, {shown(theirs)}"
+            yield Row(f"stage.read of {rows:,} x float3 / read and fetch by hand", ratio, 2, detail=detail)
+
+
+def _by_hand(column: Column, span: OrdinalRange) -> np.ndarray:
+    with column.stage.read_attributes(column.query, [column.token], span) as read, read.fetch_next() as group:
+        return group.array(0, shaped=True)
 
 
 def tables(effort: Effort) -> Iterator[Row]:

@@ -92,6 +92,23 @@ static PyObject* stage_fetch_ordinal(PyObject* object, PyObject* const* args, Py
   return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(call.ordinal) : raise_library_error(status);
 }
 
+/* _floor(attribute): the answer alone. */
+static PyObject* stage_floor(PyObject* object, PyObject* attribute) {
+  Stage* self = (Stage*)object;
+  ovx_string_or_token_t name = {0};
+  if (!guard_attribute(attribute, "attribute", &name) || !stage_begin(self, "get_attribute_write_floor")) return NULL;
+  ordinal_call call = {.instance = self->instance};
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = ovstage_get_attribute_write_floor(self->instance, name, &call.handle));
+  if (result.status != OVSTAGE_OK) return raise_library_error(result.status);
+  ovstage_release_op(self->instance, result.op_index);
+  ovstage_api_status_t status;
+  bool answered = wait_in_slices(attempt_ordinal, &call, UINT64_MAX, &status);
+  handle_drop(self, call.handle, ovstage_release_ordinal_query);
+  if (!answered) return NULL;
+  return status == OVSTAGE_OK ? PyLong_FromUnsignedLongLong(call.ordinal) : raise_library_error(status);
+}
+
 static bool drop_ordinal_query(Stage* stage, uint64_t number) {
   return handle_drop(stage, number, ovstage_release_ordinal_query);
 }
@@ -171,6 +188,7 @@ static PyObject* stage_floor_moves(PyObject* object, PyObject* const* args, Py_s
 }
 
 PyMethodDef stage_floor_methods[] = {
+    {"_floor", stage_floor, METH_O, DOC_Stage__floor},
     {"_floor_moves", FAST(stage_floor_moves), DOC_Stage__floor_moves},
     {"_wait_floor", FAST(stage_wait_floor), DOC_Stage__wait_floor},
     {"advance_write_floor", FAST_KEYWORDS(stage_advance_write_floor), DOC_Stage_advance_write_floor},

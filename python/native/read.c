@@ -188,6 +188,39 @@ static PyObject* stage_fetch_read_next(PyObject* object, PyObject* const* args, 
   return group_fetched(call.group, call.held, answered, status);
 }
 
+/*
+ * _read_one(query, token, ordinal): the first group of a latest read, which is the only one if it covers the query.
+ * None where there is no group, or no read: the long way says why.
+ */
+static PyObject* stage_read_one(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
+  enum { QUERY, TOKEN, ORDINAL };
+  static PyObject* class;
+  Stage* self = (Stage*)object;
+  uint64_t query, token;
+  ovstage_ordinal_range_t range = {0};
+  if (!check_argument_count("_read_one", nargs, 3) || !guard_handle(args[QUERY], "query", &query) ||
+      !guard_uint64(args[TOKEN], "attribute", &token) || !guard_uint64(args[ORDINAL], "ordinal", &range.end_ordinal) ||
+      !package_attribute(&class, "ovstage.groups", "ReadGroup") || !stage_begin(self, "read")) {
+    return NULL;
+  }
+  fetch_call call = {.stage = self};
+  if (!(call.group = group_new(GROUP_READ, (PyTypeObject*)class, self))) return NULL;
+  ovstage_enqueue_result_t result;
+  WITHOUT_GIL(result = ovstage_read_attributes(self->instance, query, &token, 1, range, &call.handle));
+  if (result.status != OVSTAGE_OK) {
+    Py_DECREF(call.group);
+    Py_RETURN_NONE;
+  }
+  ovstage_release_op(self->instance, result.op_index);
+  ovstage_api_status_t status;
+  bool answered = wait_in_slices(attempt_fetch_read, &call, UINT64_MAX, &status);
+  PyObject* group = group_fetched(call.group, call.held, answered, status);
+  handle_drop(self, call.handle, ovstage_release_read);
+  if (group || !answered) return group;
+  PyErr_Clear();
+  Py_RETURN_NONE;
+}
+
 static PyObject* stage_release_group(PyObject* object, PyObject* given) {
   Stage* self = (Stage*)object;
   ovstage_read_group_t raw;
@@ -211,6 +244,7 @@ static PyObject* stage_release_group(PyObject* object, PyObject* given) {
 }
 
 PyMethodDef stage_read_methods[] = {
+    {"_read_one", FAST(stage_read_one), DOC_Stage__read_one},
     {"_read_since", FAST(stage_read_since), DOC_Stage__read_since},
     {"read_attributes", FAST_KEYWORDS(stage_read_attributes), DOC_Stage_read_attributes},
     {"fetch_read_next", FAST_KEYWORDS(stage_fetch_read_next), DOC_Stage_fetch_read_next},

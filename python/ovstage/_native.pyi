@@ -187,6 +187,8 @@ class Stage:
             with stage.get_attribute_write_floor("velocity") as floor:
                 print(floor.fetch())
         """
+    def _floor(self, attribute: int | str, /) -> int:
+        """The effective floor of an attribute, as ``get_attribute_write_floor`` answers it."""
     def _floor_moves(self, seen: int, timeout: SupportsIndex, /) -> int:
         """How often a floor may have moved, when that is another number than was seen, or the wait took too long."""
     def _wait_floor(self, ordinal: SupportsIndex, attributes: Iterable[int], timeout: SupportsIndex, /) -> None:
@@ -257,6 +259,8 @@ class Stage:
         The caller releases it. Raises ``OvstageError``: with code ``TIMEOUT``, or for what the read failed with. See
         ``Read.fetch_next``.
         """
+    def _read_one(self, query: Any, token: int, ordinal: SupportsIndex, /) -> ReadGroup | None:
+        """The first group of a latest read of one attribute, ``None`` where there is none or the read is refused."""
     def _read_missing(self, read: Any, /) -> list[tuple[int, str]]:
         """Of which attributes an open read serves nothing, and why: pairs of a token and a text."""
     def release_read(self, read: Any, /) -> Operation:

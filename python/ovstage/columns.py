@@ -54,6 +54,19 @@ class Column:
     """The axes of one value as DLPack consumers get it, from a stage of interface level 0.3: ``(4, 4)`` for a matrix.
     ``None``: as in ``values``."""
 
+    @classmethod
+    def _whole(cls, fields: dict[str, Any]) -> Column:
+        """A column with a value for each of so many prims, ``_prims``. Its masks are made for the first who asks."""
+        made = object.__new__(cls)
+        made.__dict__.update(fields)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("valid", "deleted") or "_prims" not in self.__dict__:
+            return object.__getattribute__(self, name)  # which says that there is none
+        mask = self.__dict__[name] = _all(name == "valid", self.__dict__["_prims"])
+        return mask
+
     def __len__(self) -> int:
         return len(self.valid)
 
@@ -188,11 +201,24 @@ def _quoted(key: object) -> str:
 
 def column(groups: Sequence[ReadGroup], prims: int) -> Column:
     """The column that the groups of one attribute, at least one, make for a query of ``prims`` prims."""
+    first = groups[0]
+    semantic, type_name, ordinal = first.semantic, first.type_name if first._type_token else "", first.ordinal
+    plain = len(groups) == 1 and not (first.is_delete or first.is_array or first.has_data_index_map)
+    if plain and _in_order(first, prims):
+        return Column._whole(  # the usual case: the group's memory as it lies
+            {
+                "_prims": prims,
+                "values": _flat_if_single(first.array(0, shaped=True)),
+                "offsets": None,
+                "semantic": semantic,
+                "ordinal": ordinal,
+                "type_name": type_name,
+                "axes": _axes(groups) if semantic is AttributeSemantic.MATRIX else None,
+            }
+        )
     kept, lost = [g for g in groups if not g.is_delete], [g for g in groups if g.is_delete]
     values, offsets = _values(kept, prims)
-    first, *others = groups
-    semantic, type_name, ordinal = first.semantic, first.type_name if first._type_token else "", first.ordinal
-    for group in others:
+    for group in groups[1:]:
         if group.semantic != semantic:
             semantic = AttributeSemantic.NONE
         if group._type_token != first._type_token:
@@ -229,8 +255,8 @@ def rows_of(groups: Sequence[ReadGroup]) -> tuple[Column, list[int]]:
         values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return Column(
         values=_frozen(values),
-        valid=np.ndarray((len(positions),), np.bool_, b"\1", strides=(0,)),
-        deleted=np.ndarray((len(positions),), np.bool_, b"\0", strides=(0,)),
+        valid=_all(True, len(positions)),
+        deleted=_all(False, len(positions)),
         offsets=None if offsets is None else _frozen(offsets),
         semantic=first.semantic,
         ordinal=max(group.ordinal for group in groups),
@@ -260,14 +286,21 @@ def _in_order(group: ReadGroup, prims: int) -> bool:
     return group.prim_count == prims and not group.has_prim_index_map
 
 
+def _all(truth: bool, prims: int) -> npt.NDArray[np.bool_]:
+    """A mask that says the same of all prims: one byte that is seen ``prims`` times."""
+    import numpy as np
+
+    return np.ndarray((prims,), np.bool_, b"\1" if truth else b"\0", strides=(0,))
+
+
 def _covered(groups: Sequence[ReadGroup], prims: int) -> npt.NDArray[np.bool_]:
-    """A mask of the prims that groups are about. All and none are one byte that is seen ``prims`` times."""
+    """A mask of the prims that groups are about."""
     import numpy as np
 
     several = len(groups) > 1
     whole = any(_in_order(group, prims) for group in groups) if several else groups and _in_order(groups[0], prims)
     if whole or not groups:
-        return np.ndarray((prims,), np.bool_, b"\1" if whole else b"\0", strides=(0,))
+        return _all(bool(whole), prims)
     mask = np.zeros(prims, np.bool_)
     for group in groups:
         mask[group.prim_indices()] = True

@@ -205,6 +205,9 @@ class _Group(native.Group):
         return None if self.released else self._hold(0)
 
 
+_SEMANTICS = {int(semantic): semantic for semantic in AttributeSemantic}
+
+
 class ReadGroup(_Group):
     """Sealed values of one attribute. Release it when done: with ``with``, ``release()`` or ``Stage.release_group``.
 
@@ -220,7 +223,9 @@ class ReadGroup(_Group):
     @property
     def semantic(self) -> AttributeSemantic:
         """What the values mean."""
-        return AttributeSemantic(super().semantic)
+        number = super().semantic
+        found = _SEMANTICS.get(number)  # an enum takes four times as long
+        return AttributeSemantic(number) if found is None else found
 
     def _ragged(self) -> bool:
         return self.is_array

@@ -193,23 +193,27 @@ class Read(Handle):
     def _gather(
         self,
         timeout: int,
-        listed: Callable[[int], tables.Listed | None] = lambda _: None,
+        listed: Callable[[int], tables.Listed | None] | None = None,
         attributes: int | None = None,
     ) -> tuple[dict[int, Column], dict[int, str], tables.Listed | None]:
         """Columns by token, why others are missing, which is asked where there are fewer than ``attributes``, and the
         query's paths if they are asked for. The groups are released."""
         groups: dict[int, list[ReadGroup]] = {}
         try:
-            for group in self.groups(timeout):
+            fetch = self._stage.fetch_read_next
+            while (group := fetch(self, timeout)) is not None:
                 groups.setdefault(group.attribute, []).append(group)
-            count = self._stage._list_count
-            columns = {token: column(parts, count(parts[0].prim_list)) for token, parts in groups.items()}
+            columns: dict[int, Column] = {}
+            for token, parts in groups.items():
+                columns[token] = column(parts, self._stage._list_count(parts[0].prim_list))
             whole = len(columns) == attributes
             missing = {} if whole else dict(self._stage._read_missing(self))
-            return columns, missing, next((listed(parts[0].prim_list) for parts in groups.values()), None)
+            shown = next((listed(parts[0].prim_list) for parts in groups.values()), None) if listed else None
+            return columns, missing, shown
         finally:
-            for group in (group for parts in groups.values() for group in parts):
-                group.release()
+            for parts in groups.values():
+                for group in parts:
+                    group.release()
 
     def release(self) -> Operation:
         """Let the read go. Groups already fetched stay valid."""

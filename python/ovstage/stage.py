@@ -18,7 +18,7 @@ from ovstage import guard, intake, tables
 from ovstage._load import native
 from ovstage.awaiting import elsewhere
 from ovstage.changes import Changes
-from ovstage.columns import Columns, MissingColumn, missing_text
+from ovstage.columns import Columns, MissingColumn, column, missing_text
 from ovstage.description import Description
 from ovstage.dictionary import PathList, References, minted
 from ovstage.dlpack import DLDataType, element_name
@@ -490,14 +490,26 @@ class Stage(native.Stage):
         trials: list[object] = []
         asked, tokens = self._tokens(attrs, trials)
         chosen = select(self, prims, asked=True)
+        if len(tokens) == 1 and type(chosen) is not Asked and not isinstance(ordinal, OrdinalRange):
+            group = self._read_one(chosen, tokens[0], self._floor(tokens[0]) if ordinal is None else ordinal)
+            if group is not None:
+                try:
+                    if group.prim_count == self._list_count(group.prim_list):  # no other has any prims
+                        return Columns({asked[0]: column((group,), group.prim_count)}, {})
+                finally:
+                    group.release()
         with self._read_whole(chosen, tokens, ordinal) as read:
             read.wait()
             columns, missing, _ = read._gather(TIMEOUT_INFINITE, attributes=len(set(tokens)))
         if type(chosen) is Asked and chosen.outdated(self):
             return self.read(chosen.paths, asked, ordinal)
-        named = list(zip(asked, tokens, strict=True))
-        found = {name: columns[token] for name, token in named if token in columns}
-        return Columns(found, {name: missing[token] for name, token in named if token in missing} if missing else {})
+        found, why = {}, {}
+        for name, token in zip(asked, tokens, strict=True):
+            if token in columns:
+                found[name] = columns[token]
+            elif token in missing:
+                why[name] = missing[token]
+        return Columns(found, why)
 
     def read_arrow(
         self,
@@ -626,11 +638,9 @@ class Stage(native.Stage):
 
     def _sealed(self, attributes: Sequence[int]) -> int:
         """The newest ordinal up to which all of the attributes are sealed."""
-        floors = []
-        for attribute in attributes:
-            with self.get_attribute_write_floor(attribute) as floor:
-                floors.append(floor.fetch())
-        return min(floors, default=0)
+        if len(attributes) == 1:
+            return self._floor(attributes[0])
+        return min(map(self._floor, attributes), default=0)
 
     # --- deletes and clones ---
 

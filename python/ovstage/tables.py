@@ -9,6 +9,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -182,10 +183,15 @@ def arrow(pa: Any, content: Content) -> pyarrow.Table:
 _PRIM_FIELD: dict[Any, Any] = {}
 
 
-def _field(column: Column) -> dict[str, str]:
+def _field(column: Column) -> Mapping[str, str]:
     lanes = column.values.shape[1] if column.values.ndim == 2 else 1
-    said = {"role": column.semantic.name, "dtype": str(column.values.dtype), "lanes": str(lanes)}
-    return said | {"type": column.type_name} if column.type_name else said
+    return _said(column.semantic, column.values.dtype, lanes, column.type_name)
+
+
+@lru_cache(256)  # to name a dtype costs as much as to read the column
+def _said(semantic: AttributeSemantic, dtype: np.dtype[Any], lanes: int, type_name: str) -> Mapping[str, str]:
+    said = {"role": semantic.name, "dtype": str(dtype), "lanes": str(lanes)}
+    return said | {"type": type_name} if type_name else said
 
 
 def _arrow_column(pa: Any, name: str, column: Column) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import gc
+import pickle
 import sys
 
 import numpy as np
@@ -461,3 +464,30 @@ def test_columns_name_the_package_that_is_missing(table, monkeypatch, library, p
     text = rf"^Column\.{library} needs the package {library}, .*pip install {pip}$"
     with pytest.raises(ModuleNotFoundError, match=text):
         getattr(column, library)()
+
+
+def test_masks_that_nobody_asked_for_are_there(six):
+    """A column that has a value for each prim makes its masks for the first who asks, in copies too."""
+    six.write("v", np.arange(6, dtype=np.float32), 1)
+    six.stage.advance_write_floor(1).wait()
+    read = six.stage.read(six.query, ["v"])["v"]
+    for each in (read, copy.copy(read), pickle.loads(pickle.dumps(read)), dataclasses.replace(read, ordinal=7)):
+        assert (len(each), each.valid.tolist(), each.deleted.tolist()) == (6, [True] * 6, [False] * 6)
+        assert each.valid is each.valid
+        assert not each.valid.flags.writeable
+        assert "deleted=array" in repr(each)
+    with pytest.raises(AttributeError, match="no attribute 'masks'"):
+        _ = read.masks
+
+
+def test_a_read_of_one_attribute_leaves_nothing_open(six):
+    six.write("v", np.arange(6, dtype=np.float32), 1)
+    six.stage.advance_write_floor(1).wait()
+    before = six.stage.counters()
+    for ordinal in (None, 1, OrdinalRange.latest(1)):
+        assert six.stage.read(six.query, ["v"], ordinal)["v"].values.tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(KeyError, match="never"):
+        six.stage.read(six.query, ["never"])["never"]
+    after = six.stage.counters()
+    live = [name for name in before if name.startswith("live_")]
+    assert {name: after[name] for name in live} == {name: before[name] for name in live}
