@@ -3,7 +3,8 @@
     python tests/lint/check_lists.py
 
 A list that a reader steers by names every file, and nothing that is gone; docs/architecture.md names every room and
-every file with a lock. A function of Go that C calls has the name of its slot.
+every file with a lock. A function of Go that C calls has the name of its slot. A limit that several languages say is the
+same number in each.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ NO_SLOT = {  # called for other reasons than a slot of their name
     "OpFailure": "wait_op and op_status, where one has failed",
     "Publish": "publish and publish_typed",
     "QueryCondition": "the extension's query; the slot of that name has its own",
+}
+LIMITS = {  # by what they limit: where the number is said
+    "axes of a tensor": [
+        ("capi_export/include/ovstage/ovstage_go.h", r"#define OVSTAGE_GO_MOST_AXES (\d+)"),
+        ("gocore/tensor/view.go", r"const maxAxes = (\d+)"),
+        ("python/ovstage/dlpack.py", r"_MOST_AXES = (\d+)"),
+    ],
 }
 
 
@@ -74,10 +82,19 @@ def slots() -> list[str]:
     return faults
 
 
+def limits() -> list[str]:
+    faults = []
+    for what, pages in LIMITS.items():
+        said = {page: re.findall(pattern, (ROOT / page).read_text()) for page, pattern in pages}
+        if len({tuple(numbers) for numbers in said.values()}) != 1 or [] in said.values():
+            faults.append(f"the most {what}: " + ", ".join(f"{page} says {numbers}" for page, numbers in said.items()))
+    return faults
+
+
 def main() -> int:
     architecture = (ROOT / "docs/architecture.md").read_text()
     faults = [fault for each in LISTS for fault in listed(*each)]
-    faults += [*rooms(architecture), *locks(architecture), *slots()]
+    faults += [*rooms(architecture), *locks(architecture), *slots(), *limits()]
     print(*faults, sep="\n", end="\n" if faults else "")
     return 1 if faults else 0
 
