@@ -134,7 +134,7 @@ static bool check_tensor(const DLTensor* t, long stated, const char* where) {
     PyErr_Format(PyExc_ValueError,
                  "%s: the producer's tensor has ndim %d and %s shape: expected 0 to %d axes and their extents", where,
                  (int)t->ndim, t->shape ? "a" : "no", MOST_AXES);
-  } else if (t->dtype.lanes < 1 || t->dtype.lanes > 255) {
+  } else if (t->dtype.lanes < 1 || t->dtype.lanes > MOST_LANES) {
     PyErr_Format(PyExc_ValueError, "%s: lanes must be in [1, 255], the producer's tensor has %d", where,
                  (int)t->dtype.lanes);
   } else if (stated != DEVICE_UNKNOWN && stated != device && !(on_host(stated) && on_host(device))) {

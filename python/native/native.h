@@ -296,7 +296,7 @@ typedef struct {
 
 extern PyType_Spec imported_spec;
 
-enum { MOST_AXES = OVSTAGE_GO_MOST_AXES };
+enum { MOST_AXES = OVSTAGE_GO_MOST_AXES, MOST_LANES = OVSTAGE_GO_MOST_LANES };
 
 /* Ask `object` for its tensor and take it over. `where` names the argument in messages. */
 bool import_open(imported* out, PyObject* object, PyObject* stream, const char* where);

@@ -130,7 +130,7 @@ static bool fold_axes(DLTensor* t, long lanes, argument* at) {
 static bool fold_tensors(payload* self, PyObject* given_lanes, bool several) {
   uint32_t lanes = 0;
   if (!guard_uint32(given_lanes, "lanes", &lanes)) return false;
-  if (lanes < 1 || lanes > 255) {
+  if (lanes < 1 || lanes > MOST_LANES) {
     PyErr_Format(PyExc_ValueError, "lanes must be in 1..255, got %u", lanes);
     return false;
   }

@@ -153,6 +153,7 @@ class DLDataType(ctypes.Structure):
 
 
 _MOST_AXES = 64  # OVSTAGE_GO_MOST_AXES of the C headers
+_MOST_LANES = 255  # OVSTAGE_GO_MOST_LANES
 
 
 class DLTensor(ctypes.Structure):
@@ -329,7 +330,7 @@ def extension_dtype(name: str) -> np.dtype[Any]:
 
 
 def _lanes(lanes: int, side: str) -> int:
-    if not 1 <= lanes <= 255:
+    if not 1 <= lanes <= _MOST_LANES:
         raise ValueError(f"{side} must be in [1, 255], got {lanes}")
     return lanes
 

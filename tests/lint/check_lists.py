@@ -3,8 +3,8 @@
     python tests/lint/check_lists.py
 
 A list that a reader steers by names every file, and nothing that is gone; docs/architecture.md names every room and
-every file with a lock. A function of Go that C calls has the name of its slot. A limit that several languages say is the
-same number in each.
+every file with a lock. A function of Go that C calls has the name of its slot. A limit that several languages say is
+the same number in each.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ LIMITS = {  # by what they limit: where the number is said
         ("capi_export/include/ovstage/ovstage_go.h", r"#define OVSTAGE_GO_MOST_AXES (\d+)"),
         ("gocore/tensor/view.go", r"const maxAxes = (\d+)"),
         ("python/ovstage/dlpack.py", r"_MOST_AXES = (\d+)"),
+    ],
+    "lanes of a value": [
+        ("capi_export/include/ovstage/ovstage_go.h", r"#define OVSTAGE_GO_MOST_LANES (\d+)"),
+        ("gocore/tensor/dtype.go", r"const MaxLanes = (\d+)"),
+        ("python/ovstage/dlpack.py", r"_MOST_LANES = (\d+)"),
     ],
 }
 

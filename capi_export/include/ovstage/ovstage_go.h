@@ -30,6 +30,9 @@ extern "C" {
  * refused without a look at its shape. */
 #define OVSTAGE_GO_MOST_AXES 64
 
+/* The most lanes of a value. DLPack's 16 bits could say more. */
+#define OVSTAGE_GO_MOST_LANES 255
+
 /*
  * What libovstage.so says of itself to a program that looks at the file without loading it, which starts the engine: an
  * ELF note of this name and type. 20 bytes.
