@@ -48,7 +48,7 @@ func (c *clone) read(targets []string) error {
 		for above := target; above != "/"; {
 			above = above[:max(1, strings.LastIndexByte(above, '/'))]
 			if c.known && above == c.source {
-				return failf(stage.InvalidArgument, "target_paths[%d]: %s lies inside the source %s; clone to a place outside of it",
+				return failf(stage.InvalidArgument, "target_paths[%d]: %s lies inside the source %s; clone to a path outside of it",
 					i, target, c.source)
 			}
 			if outer, nested := at[above]; nested {

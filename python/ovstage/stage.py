@@ -665,7 +665,7 @@ class Stage(native.Stage):
         connections that lie in the source lead into the copy, others stay. World transforms are copied like all else:
         compute them afterwards. A prim is moved by a clone and a delete of the source at one ordinal.
 
-        Targets are places where nothing is: a prim at or below one that "already exists" fails the operation, like a
+        Targets are paths where nothing is: a prim at or below one that "already exists" fails the operation, like a
         source that holds nothing and an ordinal that is sealed. Targets that are listed twice, or lie inside the source
         or each other, are refused at once.
         """

@@ -128,7 +128,7 @@ typedef struct {
 /* How a condition of a filter follows from those below it. */
 typedef enum {
   OVSTAGE_GO_MATCH_PREDICATE = 0, /* there are none below: the predicate decides */
-  OVSTAGE_GO_MATCH_ALL = 1,       /* every one holds; so it is where there are none, which every prim meets */
+  OVSTAGE_GO_MATCH_ALL = 1,       /* every one holds; where there are none every prim meets it */
   OVSTAGE_GO_MATCH_ANY = 2,       /* at least one holds */
   OVSTAGE_GO_MATCH_NONE = 3       /* not one holds: with a single condition, its opposite */
 } ovstage_go_match_t;
@@ -498,7 +498,7 @@ typedef struct ovstage_go_v1 {
 
   /*
    * The token of a name that is only asked for. create_tokens_from_strings of the dictionary would keep it for ever;
-   * with this one a new name goes again with end_name, unless it was interned or wrote under it
+   * with this one a new name goes again with end_name, unless it was interned or written under
    * meanwhile. It may be tried several times at once: it goes with the last. Its token is for reads and floors: a query
    * that is to be refreshed needs one that stays.
    *
