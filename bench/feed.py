@@ -25,6 +25,22 @@ def range_reads(effort: Effort) -> Iterator[Row]:
             yield Row(f"{CHANGED} changed, {what}, of 1e+06 / of 1e+02", ratio, 1.5, detail=detail)
 
 
+def behind(effort: Effort) -> Iterator[Row]:
+    """A range read that begins so long ago that the changes of its first ordinals are kept by row only."""
+    with Column(100) as short, Column(10**6) as long:
+        ours, theirs, ratio = side_by_side(_long_ago(long), _long_ago(short), effort.repeats)
+        detail = f"{shown(ours)}, {shown(theirs)}"
+        yield Row(f"{CHANGED} changed, from below the frontier, of 1e+06 / of 1e+02", ratio, 1.5, detail=detail)
+
+
+def _long_ago(column: Column) -> Callable[[], None]:
+    writer = _changing(column)
+    for _ in range(2000):
+        _change(column, writer)
+    with column.stage.get_oldest_preserved_ordinal() as asked:
+        return _range_read(column, column.query, asked.fetch() - 100)
+
+
 def _ask(column: Column, stack: ExitStack) -> Mapping[str, Callable[[], None]]:
     """A range read for each way to ask for the prims of a column of which a few have changed."""
     turned = np.arange(len(column.paths))[::-1]
@@ -109,9 +125,9 @@ def _change(column: Column, query: Query) -> None:
     column.seal()
 
 
-def _range_read(column: Column, query: Query) -> Callable[[], None]:
+def _range_read(column: Column, query: Query, since: int | None = None) -> Callable[[], None]:
     stage, tokens = column.stage, [column.token]
-    span = OrdinalRange.between(column.ordinal, column.ordinal)
+    span = OrdinalRange.between(since or column.ordinal, column.ordinal)
 
     def look() -> None:
         with stage.read_attributes(query, tokens, span) as read:

@@ -53,6 +53,7 @@ SUBJECTS = {
     "changes": partial.changes,
     "feed": feed.range_reads,
     "feed items": feed.changes,
+    "feed behind": feed.behind,
     "feed deletes": feed.deletes,
     "history": history.history,
     "sparse": partial.random_rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -18,10 +19,9 @@ def whole(effort: Effort) -> Iterator[Row]:
     """`stage.read` of one attribute against the read, the fetch and the view that it stands for."""
     for rows in (24, 10**6):
         with Column(rows) as column:
-            span = OrdinalRange.latest(column.ordinal)
             ours, theirs, ratio = side_by_side(
                 lambda: column.stage.read(column.query, ["value"]),
-                lambda: _by_hand(column, span),
+                partial(_by_hand, column, OrdinalRange.latest(column.ordinal)),
                 effort.repeats,
             )
             detail = f"{shown(ours)}, {shown(theirs)}"

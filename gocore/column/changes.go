@@ -14,11 +14,10 @@ type changes struct {
 	listed   int      // rows that log lists
 	frontier uint64   // highest folded ordinal; 0 when nothing was folded
 
-	// The latest folded change of each row: since for rows [0, uniform), or, when latest is not nil, an ordinal a row, 0 for
-	// none.
+	// The latest folded change of each row: since for rows [0, uniform), or, where latest has rows, what it says.
 	since   uint64
 	uniform int
-	latest  []uint64
+	latest  latest
 }
 
 type change struct {
@@ -40,13 +39,11 @@ func (c *changes) add(ordinal uint64, rows Rows, live int) {
 func (c *changes) between(start, end uint64, set *bitset.Sparse) (last uint64) {
 	switch {
 	case c.frontier < start || start > end:
-	case c.latest != nil:
-		for row, ordinal := range c.latest {
-			if ordinal >= start && ordinal <= end && ordinal > 0 {
-				set.Add(row)
-				last = max(last, ordinal)
-			}
-		}
+	case c.latest.rows != nil:
+		c.latest.between(max(start, 1), end, func(row int, ordinal uint64) {
+			set.Add(row)
+			last = max(last, ordinal)
+		})
 	case c.since >= start && c.since <= end && c.uniform > 0:
 		set.AddRange(0, c.uniform)
 		last = c.since
@@ -86,25 +83,21 @@ func (c *changes) last(rows bitset.Set) (ordinal uint64) {
 			return c.log[i].ordinal
 		}
 	}
-	if c.latest == nil && rows.AnyIn(0, c.uniform) {
+	if c.latest.rows == nil && rows.AnyIn(0, c.uniform) {
 		return c.since
 	}
-	for row, at := range c.latest {
-		if rows.Has(row) {
-			ordinal = max(ordinal, at)
-		}
-	}
+	rows.EachIn(0, len(c.latest.rows), func(row int) { ordinal = max(ordinal, c.latest.rows[row]) })
 	return ordinal
 }
 
 // forget drops what is known of rows that are given up.
 func (c *changes) forget(rows []uint32) {
-	if len(rows) == 0 || c.uniform == 0 && c.latest == nil {
+	if len(rows) == 0 || c.uniform == 0 && c.latest.rows == nil {
 		return
 	}
 	c.spread(int(slices.Max(rows)) + 1)
 	for _, row := range rows {
-		c.latest[row] = 0
+		c.latest.forget(int(row))
 	}
 }
 
@@ -133,11 +126,11 @@ func (c *changes) fold(n int) {
 	for i, ch := range c.log[:n] {
 		switch {
 		case last[ch.rows] != i:
-		case ch.rows.covers(max(c.uniform, len(c.latest))):
-			c.since, c.uniform, c.latest = ch.ordinal, ch.rows.End(), nil
+		case ch.rows.covers(max(c.uniform, len(c.latest.rows))):
+			c.since, c.uniform, c.latest = ch.ordinal, ch.rows.End(), latest{}
 		default:
 			c.spread(ch.rows.End())
-			ch.rows.each(func(row int) { c.latest[row] = ch.ordinal })
+			ch.rows.each(func(row int) { c.latest.set(row, ch.ordinal) })
 		}
 		c.frontier = ch.ordinal
 		c.listed -= ch.weight()
@@ -150,13 +143,9 @@ func (c *changes) fold(n int) {
 
 // spread tells the rows' latest changes apart and makes room for rows.
 func (c *changes) spread(rows int) {
-	if c.latest == nil {
-		c.latest = make([]uint64, max(rows, c.uniform))
-		for row := range c.uniform {
-			c.latest[row] = c.since
-		}
-	}
-	for len(c.latest) < rows {
-		c.latest = append(c.latest, 0)
+	apart := c.latest.rows != nil
+	c.latest.grow(max(rows, c.uniform))
+	for row := 0; !apart && row < c.uniform; row++ {
+		c.latest.set(row, c.since)
 	}
 }

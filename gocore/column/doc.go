@@ -28,6 +28,7 @@
 //	arena.go        where the values of array columns lie
 //	record.go       one write or delete that is not sealed
 //	lookup.go       at which indices of a list a row stands
+//	latest.go       when each row changed last
 //	changes.go      the log of sealed changes
 //	undo.go         what a seal changed
 //	state.go        what readers see: the sealed rows, which of them live
