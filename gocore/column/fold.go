@@ -12,7 +12,7 @@ type folding struct {
 	adopt    int          // the record whose block target began as; -1 for none
 	extent   int
 	replaced bool   // every row is another than before
-	past     *state // what was, where history is kept
+	past     *state // the state before, where history is kept
 }
 
 // fold finds the block for the new state and brings it to where the rows of the records after adopt can be scattered into
@@ -50,7 +50,7 @@ func (c *Column) fold(folded []record) (f folding, err error) {
 	return f, nil
 }
 
-// foldHistory keeps what was. Arrays that are about to move get new spans, each of them: the old ones are then kept by their
+// foldHistory keeps the state before. Arrays that are about to move get new spans, each of them: the old ones are then kept by their
 // block, or by a copy where that is the target.
 func (c *Column) foldHistory(f *folding, folded []record) (err error) {
 	byBlock := f.fresh || !c.sealed.block.Valid()

@@ -6,9 +6,9 @@ import (
 	"ovstage.dev/ovstage/gocore/memory"
 )
 
-// What was is kept as what it takes to go back: for each sealed ordinal what the rows held that it changed, newest last. So that
-// a seal and what it keeps alive cost what was changed. Where a seal replaced everything, the state before it is kept by its
-// block. A few rows of an earlier state are gathered; of many the state is made again.
+// An earlier state is kept as the way back to it: for each sealed ordinal, what the rows that it changed held before, newest last.
+// So a seal, and what it keeps alive, cost what was changed. Where a seal replaced everything, the state before it is kept by its
+// block. A few rows of an earlier state are gathered; for many the whole state is made again.
 
 // KeepHistory keeps the states as of the last n sealed ordinals readable: every N with floor-n < N <= floor.
 func (c *Column) KeepHistory(n uint64, floor uint64) {
@@ -39,7 +39,7 @@ func (c *Column) Kept(ordinal, floor uint64) bool {
 // Few reports whether so many rows of an earlier state are gathered (Pack), rather than looked for in the whole (Make).
 func Few(rows, extent int) bool { return rows <= extent/perFew }
 
-// perFew is how many times as many rows a column has of which some are few.
+// perFew says how few rows are few: one of so many that the column has, at most.
 const perFew = 64
 
 // Make returns an earlier state with a block of its rows. The column keeps what it made for the next question, until the
@@ -123,7 +123,7 @@ func (c *Column) build(s *state) (made, error) {
 	return m, nil
 }
 
-// mark finds out which rows held a value and which were deleted. Of deleted rows that were given up since nobody asks.
+// mark finds out which rows held a value and which were deleted. Rows that were given up since are not asked about.
 func (m *made) mark(base *state, back []*state) {
 	m.live, m.gone = Snapshot{base}.AllLive().Grow(m.extent), slices.Clone(base.gone).Grow(m.extent)
 	for _, step := range slices.Backward(back) {
