@@ -33,8 +33,9 @@ func (k *kinds) reach(path uint32) {
 	}
 }
 
-// change gives an attribute to prims, or takes it from them, and calls visit for each with its kinds before and after.
-func (k *kinds) change(name pathdict.Token, paths []uint32, carried bool, visit func(path, before, after uint32)) {
+// change gives an attribute to prims, or takes it from them, and calls visit for neighbours in the list that were of one kind, with
+// their kinds before and after.
+func (k *kinds) change(name pathdict.Token, paths []uint32, carried bool, visit func(paths []uint32, before, after uint32)) {
 	if len(paths) == 0 {
 		return
 	}
@@ -42,38 +43,36 @@ func (k *kinds) change(name pathdict.Token, paths []uint32, carried bool, visit 
 	if len(k.list) == 0 {
 		k.list, k.byHash = make([]kind, 1), map[uint64][]uint32{}
 	}
-	const none = ^uint32(0)
-	from, to := none, none // neighbours in the list are mostly of one kind
-	for _, path := range paths {
-		before := k.of[path]
-		if before != from {
-			from, to = before, k.next(before, name, carried)
+	for len(paths) > 0 {
+		before := k.of[paths[0]]
+		after, n := k.next(before, name, carried), 1
+		if before != after {
+			n = k.move(paths, before, after)
 		}
-		if from == to {
-			from = none // the kind itself may have changed
-		}
-		k.move(path, before, to)
-		visit(path, before, to)
+		visit(paths[:n], before, after)
+		paths = paths[n:]
 	}
 }
 
-// move makes a prim one of another kind.
-func (k *kinds) move(path, before, after uint32) {
-	if before == after {
-		return
+// move makes the first prims of a list, as far as they are of one kind, all of another, and returns how many they are. A prim
+// that is listed twice is of the other kind when it comes again.
+func (k *kinds) move(paths []uint32, before, after uint32) (n int) {
+	for n < len(paths) && k.of[paths[n]] == before {
+		k.of[paths[n]] = after
+		n++
 	}
-	k.of[path] = after
 	if after != 0 {
-		k.list[after].prims++
+		k.list[after].prims += n
 	}
 	if before == 0 {
-		return
+		return n
 	}
-	if k.list[before].prims--; k.list[before].prims == 0 {
+	if k.list[before].prims -= n; k.list[before].prims == 0 {
 		k.forget(before)
 		k.list[before].attributes = nil
 		k.free = append(k.free, before)
 	}
+	return n
 }
 
 // next returns the kind that carries one attribute more than another, or one less. A kind with a single prim becomes the other

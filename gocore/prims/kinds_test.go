@@ -32,13 +32,22 @@ func TestKindsAgainstSets(t *testing.T) {
 					paths = append(paths, path)
 				}
 			}
-			k.change(a, paths, carried, func(path, before, after uint32) {
-				require.Equal(t, len(sets[path]) > 0, before != 0)
-				if sets[path][a] = true; !carried {
-					delete(sets[path], a)
+			if random.IntN(2) == 0 { // some are listed twice, in any order
+				paths = append(paths, paths[:random.IntN(len(paths)+1)]...)
+				random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+			}
+			var visited []uint32
+			k.change(a, paths, carried, func(paths []uint32, before, after uint32) {
+				visited = append(visited, paths...)
+				for _, path := range paths {
+					require.Equal(t, len(sets[path]) > 0, before != 0)
+					if sets[path][a] = true; !carried {
+						delete(sets[path], a)
+					}
+					require.Equal(t, len(sets[path]) > 0, after != 0)
 				}
-				require.Equal(t, len(sets[path]) > 0, after != 0)
 			})
+			require.Equal(t, paths, visited)
 			compareKinds(t, &k, sets)
 		}
 	}
@@ -73,7 +82,7 @@ func compareKinds(t *testing.T, k *kinds, sets []map[pathdict.Token]bool) {
 func TestOnePrimWithManyAttributes(t *testing.T) {
 	var k kinds
 	for i := range 10_000 {
-		k.change(pathdict.Token(1+i), []uint32{7}, true, func(_, _, _ uint32) {})
+		k.change(pathdict.Token(1+i), []uint32{7}, true, func([]uint32, uint32, uint32) {})
 	}
 	assert.Len(t, k.list, 2)
 	assert.Len(t, k.carried([]uint32{7}), 10_000)

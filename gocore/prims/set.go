@@ -49,13 +49,23 @@ func (s *Set) open(path uint32) *page {
 	return s.pages[path/pageSize]
 }
 
-// Change adds paths to the set, or takes them away when by is negative.
+// Change adds paths to the set, or takes them away when by is negative. Neighbours in the list mostly lie in one page.
 func (s *Set) Change(paths []uint32, by int) {
+	var p *page
+	of := ^uint32(0) // no path has that page
 	for _, path := range paths {
-		if by > 0 {
-			s.Add(path)
-		} else if p := s.at(path); p != nil {
-			p.bits().Remove(int(path % pageSize))
+		if path/pageSize != of {
+			of, p = path/pageSize, s.at(path)
+			if p == nil && by > 0 {
+				p = s.open(path)
+			}
+		}
+		switch {
+		case p == nil:
+		case by > 0:
+			p[path%pageSize/64] |= 1 << (path % 64)
+		default:
+			p[path%pageSize/64] &^= 1 << (path % 64)
 		}
 	}
 }

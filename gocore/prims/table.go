@@ -46,25 +46,32 @@ func (t *Table) Carried(prims []uint32) []pathdict.Token { return t.kinds.carrie
 
 // Carry gives an attribute to prims, or takes it from them. A prim comes with its first attribute and goes with its last.
 func (t *Table) Carry(name pathdict.Token, prims []uint32, carried bool) {
-	t.kinds.change(name, prims, carried, func(path, before, after uint32) {
+	t.kinds.change(name, prims, carried, func(paths []uint32, before, after uint32) {
 		switch {
 		case before == 0 && after != 0:
-			t.born(path)
+			t.born(paths)
 		case before != 0 && after == 0:
-			t.died(path)
+			for _, path := range paths {
+				t.died(path)
+			}
 		}
 	})
 }
 
-func (t *Table) born(path uint32) {
-	t.changes++
+func (t *Table) born(paths []uint32) {
+	t.changes += uint64(len(paths))
 	if missing := len(t.kinds.of) - len(t.slots); missing > 0 {
 		t.slots = append(t.slots, make([]uint32, missing)...)
 	}
-	t.slots[path] = uint32(len(t.order))
-	t.order = append(t.order, path)
+	slot := uint32(len(t.order))
+	t.order = append(t.order, paths...)
+	for i, path := range paths {
+		t.slots[path] = slot + uint32(i)
+	}
 	if t.tree != nil {
-		t.tree.enter(path)
+		for _, path := range paths {
+			t.tree.enter(path)
+		}
 	}
 }
 
