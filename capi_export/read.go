@@ -55,7 +55,13 @@ func ovgoReadSince(
 	given := unsafe.Slice(cursors, count)
 	own := make([]stage.Cursor, count)
 	for k, g := range given {
-		own[k] = stage.Cursor{Attribute: pathdict.Token(g.attribute), Since: uint64(g.since), Resync: bool(g.resync)}
+		own[k] = stage.Cursor{
+			Attribute: pathdict.Token(g.attribute),
+			Since:     uint64(g.since),
+			Until:     uint64(g.until),
+			Limited:   bool(g.limited),
+			Resync:    bool(g.resync),
+		}
 	}
 	id, op, err := i.stage.ReadSince(stage.QueryID(query), own)
 	for k, o := range own {

@@ -17,8 +17,8 @@ type Attribute struct {
 	Bytes  int    // of its columns, with buffers that are kept for the next write
 }
 
-// Attributes lists what the stage holds, by the age of the names. What no prim has any more, and no sealed state shows, is left
-// out, and so are the attributes that follow from the paths of prims.
+// Attributes lists what the stage holds, by the age of the names. What no prim has any more, and no sealed state shows that is
+// kept, is left out, and so are the attributes that follow from the paths of prims.
 func (s *Stage) Attributes() ([]Attribute, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (s *Stage) Attributes() ([]Attribute, error) {
 	var list []Attribute
 	for name, a := range s.attributes {
 		for _, c := range a.columns {
-			if prims := c.AllAlive(column.Latest).Count(); prims > 0 || c.Sealed().Rows() > 0 {
+			if prims := c.AllAlive(column.Latest).Count(); prims > 0 || c.Sealed().Rows() > 0 || c.KeepsHistory() {
 				list = append(list, Attribute{name, c.Schema(), prims, s.floorOf(a), c.LastOrdinal(), c.Bytes()})
 			}
 		}

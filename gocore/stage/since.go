@@ -12,6 +12,7 @@ type Cursor struct {
 	Attribute pathdict.Token
 	Since     uint64 // everything up to it is known to the consumer
 	Until     uint64 // set by the read: everything up to it is known now; never below Since
+	Limited   bool   // Until is given too: the read tells of nothing above it. Values as of then must be kept
 
 	// Given, the consumer knows nothing, and Since is not looked at. Set by the read, what changed since is not known any more,
 	// or never was: the groups are all values as of Until, and what has none of them has lost it.
@@ -70,7 +71,9 @@ func (s *Stage) checkCursors(cursors []Cursor) error {
 func (s *Stage) follow(to *read, q query.Query, everywhere bool, c *Cursor) error {
 	name := s.stored(c.Attribute)
 	a := s.attributes[name]
-	c.Until = s.floorOf(a)
+	if floor := s.floorOf(a); !c.Limited || c.Until > floor {
+		c.Until = floor
+	}
 	c.Resync = c.Resync || s.forgot(a, c.Since)
 	r := Range{End: c.Until}
 	if !c.Resync {
@@ -102,9 +105,10 @@ func (s *Stage) forgot(a *attribute, since uint64) bool {
 	return behind(s.frontier) || a != nil && slices.ContainsFunc(a.columns, func(c *bound) bool { return behind(c.Frontier()) })
 }
 
-// touched is a query of the prims that changed in a range, or, of a latest read, of those that have a value.
+// touched is a query of the prims that changed in a range, or, of a latest read, of those that may have a value as of its end.
 func (s *Stage) touched(a *attribute, r Range) (query.Query, error) {
 	var paths []uint32
+	twice := len(a.columns) > 1 // a prim that changed its type has rows in two
 	for _, c := range a.columns {
 		if err := c.Seal(s.floorOf(a)); err != nil {
 			return query.Query{}, wrap(err, "attribute %q", s.quoted(a.name))
@@ -115,9 +119,13 @@ func (s *Stage) touched(a *attribute, r Range) (query.Query, error) {
 			rows.Each(list)
 		} else {
 			c.Sealed().AllLive().Each(list)
+			if r.End < s.floorOf(a) { // what has lost its value since then had it
+				c.ChangedAfter(r.End).Each(list)
+				twice = true
+			}
 		}
 	}
-	if len(a.columns) > 1 { // a prim that changed its type has rows in two
+	if twice {
 		slices.Sort(paths)
 		paths = slices.Compact(paths)
 	}

@@ -31,10 +31,20 @@ func (f *fixture) follow(query QueryID, names ...string) *follower {
 }
 
 // catchUp asks what changed, and takes it over.
-func (f *follower) catchUp() (told int) {
+func (f *follower) catchUp() (told int) { return f.ask(func(*Cursor) {}) }
+
+// upTo is catchUp that ends at an ordinal.
+func (f *follower) upTo(ordinal uint64) (told int) {
+	return f.ask(func(c *Cursor) { c.Until, c.Limited = ordinal, true })
+}
+
+func (f *follower) ask(prepare func(*Cursor)) (told int) {
 	f.Helper()
 	asked := make([]Cursor, len(f.cursors))
 	copy(asked, f.cursors)
+	for k := range asked {
+		prepare(&asked[k])
+	}
 	read, _, failure := f.ReadSince(f.query, asked)
 	require.Nil(f, failure)
 	for k, c := range asked {
@@ -224,4 +234,51 @@ func TestNothingIsForgottenAfterTheHighestOrdinal(t *testing.T) {
 	for since, forgotten := range map[uint64]bool{0: true, 7: true, 8: false, 9: false, 1<<64 - 1: false} {
 		require.Equal(t, forgotten, f.forgot(nil, since), "since %d", since)
 	}
+}
+
+// What a consumer is told up to an ordinal long sealed is what one was told that never fell behind; one that begins there
+// knows prims that have lost the attribute since.
+func TestFollowersUpToAnOrdinal(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			f := newFixture(t)
+			require.Nil(t, f.KeepHistory(100))
+			random := rand.New(rand.NewPCG(seed, 11))
+			prompt := f.follow(0, "a")
+			a := f.token("a")
+			seen := []map[string]float64{{}}
+			for ordinal := uint64(1); ordinal <= 30; ordinal++ {
+				for range random.IntN(3) {
+					path := fmt.Sprintf("/P%d", random.IntN(8))
+					if random.IntN(3) == 0 {
+						require.Nil(t, f.delete(f.query(path), ordinal, "a"))
+					} else {
+						require.Nil(t, f.tryWrite(f.query(path), "a", ordinal, scalars(float32(random.IntN(1000)))))
+					}
+				}
+				f.seal(ordinal)
+				prompt.catchUp()
+				seen = append(seen, maps.Clone(prompt.values[a]))
+			}
+			late := f.follow(0, "a")
+			for ordinal := range seen {
+				late.upTo(uint64(ordinal))
+				require.Equal(t, seen[ordinal], late.values[a], "told step by step up to %d", ordinal)
+				begun := f.follow(0, "a")
+				begun.upTo(uint64(ordinal))
+				require.Equal(t, seen[ordinal], begun.values[a], "begun at %d", ordinal)
+			}
+		})
+	}
+}
+
+func TestAFollowerIsRefusedValuesThatAreNotKept(t *testing.T) {
+	f := newFixture(t)
+	q := f.query("/A")
+	for ordinal := uint64(1); ordinal <= 3; ordinal++ {
+		require.Nil(t, f.tryWrite(q, "a", ordinal, scalars(float32(ordinal))))
+		f.seal(ordinal)
+	}
+	_, _, failure := f.ReadSince(0, []Cursor{{Attribute: f.token("a"), Since: 1, Until: 2, Limited: true}})
+	require.ErrorContains(t, failure, "its earlier value is no longer kept")
 }

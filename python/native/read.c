@@ -87,13 +87,15 @@ static PyObject* told(const ovstage_go_cursor_t* cursors, size_t count) {
   return list;
 }
 
-/* _read_since(query, tokens, since): a Read of what changed, and (until, resync) for each token. Query 0: all prims. */
+/* _read_since(query, tokens, since, limit): a Read of what changed, and (until, resync) for each token. Query 0: all
+ * prims. */
 static PyObject* stage_read_since(PyObject* object, PyObject* const* args, Py_ssize_t nargs) {
-  enum { QUERY, TOKENS, SINCE };
+  enum { QUERY, TOKENS, SINCE, LIMIT };
   Stage* self = (Stage*)object;
-  uint64_t query = 0, handle = 0;
+  uint64_t query = 0, handle = 0, limit = 0;
   words tokens = {0};
-  if (!check_argument_count("_read_since", nargs, 3) ||
+  if (!check_argument_count("_read_since", nargs, 4) ||
+      (args[LIMIT] != Py_None && !guard_uint64(args[LIMIT], "limit", &limit)) ||
       (args[QUERY] != Py_None && !guard_handle(args[QUERY], "query", &query)) ||
       !tokens_open(&tokens, self, args[TOKENS], "attributes", "changes", NULL)) {
     return NULL;
@@ -105,6 +107,10 @@ static PyObject* stage_read_since(PyObject* object, PyObject* const* args, Py_ss
   } else if ((cursors = cursors_of(&tokens, args[SINCE])) && (made = handle_reserve(&read_class)) &&
              stage_begin(self, "changes")) {
     ovstage_enqueue_result_t result;
+    for (size_t i = 0; args[LIMIT] != Py_None && i < tokens.count; i++) {
+      cursors[i].until = limit;
+      cursors[i].limited = true;
+    }
     WITHOUT_GIL(result = native.go->read_since(self->instance, query, cursors, tokens.count, &handle));
     read = handle_named(handle_open(made, self, result, handle), "changes", NULL, NULL);
     made = NULL;

@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from ovstage.handles import Hierarchy, Map, Operation, OrdinalQuery, Query, Read
     from ovstage.library import flush_log, library_version, set_log_callback
     from ovstage.library import process_counters as process_counters
+    from ovstage.recording import Recorder as Recorder
+    from ovstage.recording import Recording as Recording
     from ovstage.stage import Stage
     from ovstage.values import Attribute as Attribute
     from ovstage.values import (
@@ -95,6 +97,7 @@ _NAMES = {
     "guard": "OVSTAGE_TIMEOUT_INFINITE TIMEOUT_INFINITE",
     "handles": "Hierarchy Map Operation OrdinalQuery Query Read",
     "library": "flush_log library_version process_counters set_log_callback",
+    "recording": "Recorder Recording",
     "stage": "Stage",
     "values": (
         "Attribute AttributeMeta Filter HierarchyComputationModelDesc HierarchyItem HierarchyResult OrdinalRange "

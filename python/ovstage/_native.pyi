@@ -230,9 +230,10 @@ class Stage:
 
     # --- reading
     def _read_since(
-        self, query: Any, tokens: Iterable[int], since: list[int | None], /
+        self, query: Any, tokens: Iterable[int], since: list[int | None], limit: int | None, /
     ) -> tuple[Read, list[tuple[int, bool]]]:
-        """A read of what changed since, of all prims for ``None``; for each token until where, and whether anew."""
+        """A read of what changed since, of all prims for ``None``, up to ``limit`` where that is given; for each token
+        until where, and whether anew."""
     def read_attributes(self, query: Any, attrs: Iterable[_Attribute], ordinal_range: OrdinalRange) -> Read:
         """Open a snapshot of sealed values, or of what changed in a range: a ``Read``, which serves groups.
 

@@ -145,11 +145,15 @@ class Changes:
 
     def poll(self) -> Item | None:
         """What changed since the last item, or ``None``: it does not wait."""
+        return self._poll(None)
+
+    def _poll(self, limit: int | None) -> Item | None:
+        """``poll`` up to an ordinal, as of which the stage keeps values."""
         self._moves = self._stage._floor_moves(0, 0)
         tokens, there = self._followed()
         while tokens:
             since = [self._since.get(token, self._begin) for token in tokens]
-            read, ends = self._stage._read_since(self._query, tokens, since)
+            read, ends = self._stage._read_since(self._query, tokens, since, limit)
             with read:
                 read.wait()
                 told = list(read.groups())
@@ -176,6 +180,10 @@ class Changes:
                 yield item
             else:
                 await elsewhere(self._wait, TIMEOUT_INFINITE)
+
+    def _forget(self, name: str) -> None:
+        """The next change of an attribute is a resync."""
+        self._since.pop(self._stage._token(name, "name", self._trials), None)
 
     def __repr__(self) -> str:
         return f"<Changes of {counted(len(self._since), 'attribute')} of {self._stage!r}>"

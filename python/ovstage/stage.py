@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from ovstage.recording import Recorder
+
 __all__ = ["Stage"]
 
 _COMMIT = ("adopt", "auto")
@@ -88,6 +90,7 @@ class Stage(native.Stage):
         if config is not None and not isinstance(config, StageConfig):
             raise TypeError(f"config must be a StageConfig or None, got {config!r}")
         interface: str | None = None
+        history = 0
         if config is not None:
             history = guard.uint64(config.history_ordinals, "history_ordinals")
             if not isinstance(config.guard_reads, bool):
@@ -104,6 +107,7 @@ class Stage(native.Stage):
         self._selections = Selections()
         self._lists = Lists()
         self._name = name or ""
+        self._history = history
         self._process = os.getpid()
         if config is not None:
             self._keep_history(history)
@@ -416,6 +420,56 @@ class Stage(native.Stage):
         """
         self._begin("changes")
         return Changes(self, attributes, None if query is None else select(self, query), since)
+
+    # --- recordings ---
+
+    def record(
+        self,
+        path: str | os.PathLike[str],
+        attributes: Sequence[str | int] | None = None,
+        query: Prims | None = None,
+        every: int = 1,
+    ) -> Recorder:
+        """Write what is sealed from now on into the folder ``path``, which is made: a ``Recorder``, for ``with``.
+
+        ``attributes`` and ``query`` choose as those of ``changes`` do. A thread follows the stage and never holds up a
+        writer: ordinals that it comes too late for are joined in the row of a later one. With ``every=10`` it joins
+        about ten of them. Needs the extra ``record``. ``ovstage.Recording`` reads it, at any time. Example::
+
+            with stage.record("run.ovr") as recorder:
+                stage.write(["/A"], "mass", 9, np.float32([3])).wait()
+                stage.advance_write_floor(9).wait()
+            print(recorder.stats)
+        """
+        from ovstage.recording import recorder
+
+        self._begin("record")
+        return recorder.start(self, path, attributes, query, every)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what is sealed now into the folder ``path``, in one step and safely on disk: a recording of one state.
+
+        A recording that is there is replaced, when the new one is whole. Needs the extra ``record``. Example::
+
+            stage.save("checkpoint.ovr")
+            stage = ovstage.Stage.load("checkpoint.ovr")
+        """
+        from ovstage.recording import recorder
+
+        self._begin("save")
+        recorder.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], config: StageConfig | None = None) -> Stage:
+        """A new stage with what ``save`` wrote, or with the last state of a recording; ``config`` is the stage's own.
+
+        Values, roles, types, texts and relationships are as they were. All are at the ordinal up to which the stage
+        was sealed, and so is the write floor; generations of layouts begin anew.
+        """
+        from ovstage.recording import Recording
+
+        recording = Recording(path)
+        return recording.at(recording.last, config=config)
 
     def _floor_tokens(
         self, attribute: str | int | None, attributes: Sequence[str | int] | None, trials: list[object]

@@ -68,7 +68,7 @@ static void check_following(void) {
   scene s;
   if (!open_scene(&s, "following")) return;
   ovx_token_t mass = token_of(&s, "mass");
-  ovstage_go_cursor_t cursor = {mass, 77, 0, true};
+  ovstage_go_cursor_t cursor = {mass, 77, 0, true, false};
   ovstage_read_handle_t read;
   DONE(&s, write_floats(&s, mass, 1, 1, 2, 3));
   DONE(&s, seal(&s, 1));
@@ -91,6 +91,16 @@ static void check_following(void) {
   DONE(&s, s.go->read_since(s.stage, s.query, &cursor, 1, &read));
   CHECK(prims_of(&s, read, true) == 1);
   CHECK(cursor.until == 2);
+
+  DONE(&s, write_floats(&s, mass, 3, 7, 8, 9));
+  DONE(&s, seal(&s, 3));
+  ovstage_go_cursor_t limited = {mass, 1, 2, false, true};
+  CHECK_REFUSED(s.go->read_since(s.stage, 0, &limited, 1, &read), OVSTAGE_ERROR_OUT_OF_RANGE,
+                "its earlier value is no longer kept");
+  limited = (ovstage_go_cursor_t){mass, 2, 3, false, true};
+  DONE(&s, s.go->read_since(s.stage, 0, &limited, 1, &read));
+  CHECK(prims_of(&s, read, false) == PRIMS);
+  CHECK(limited.until == 3);
   CHECK_REFUSED(s.go->read_since(s.stage, 0, NULL, 1, &read), OVSTAGE_ERROR_INVALID_ARGUMENT,
                 "cursors: there is none, expected one for each attribute");
   CHECK_REFUSED(s.go->read_since(s.stage, 0, &cursor, 1, NULL), OVSTAGE_ERROR_INVALID_ARGUMENT, "out");

@@ -852,6 +852,7 @@ AT(ovstage_go_cursor_t, attribute, 0);
 AT(ovstage_go_cursor_t, since, 8);
 AT(ovstage_go_cursor_t, until, 16);
 AT(ovstage_go_cursor_t, resync, 24);
+AT(ovstage_go_cursor_t, limited, 25);
 
 SIZE(ovstage_go_initial_t, 4);
 IS(OVSTAGE_GO_INITIAL_CURRENT, 0);

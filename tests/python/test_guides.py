@@ -22,7 +22,8 @@ def test_there_are_guides():
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
-def test_guide(guide):
+def test_guide(guide, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     text = guide.read_text()
     blocks = list(BLOCK.finditer(text))
     assert blocks

@@ -369,7 +369,7 @@ class Player:
             tokens.append(self.names.intern_token(name))
             since.append(None if ordinal == "-" else int(ordinal))
         with contextlib.nullcontext() if prims == "*" else self._on(prims) as query:
-            read, ends = self.stage._read_since(query, tokens, since)
+            read, ends = self.stage._read_since(query, tokens, since, None)
             with read:
                 self._ended(read.op)
                 lines = []

@@ -205,8 +205,10 @@ typedef struct {
   ovx_token_t attribute;
   ovstage_ordinal_t since; /* everything up to it is known */
   ovstage_ordinal_t until; /* out: everything up to it is known with this read; never below since */
-  bool resync; /* in: nothing is known, since is not looked at. out: what changed since is not known any more;
-                  the groups are all values as of until, and what has none there has lost it */
+  bool resync;  /* in: nothing is known, since is not looked at. out: what changed since is not known any more;
+                   the groups are all values as of until, and what has none there has lost it */
+  bool limited; /* in: until is given, and the read tells of nothing above it; what changed again after it is told only
+                   where the stage keeps its values as of until, and fails the read with OUT_OF_RANGE elsewhere */
 } ovstage_go_cursor_t;
 
 /* The table. Its size is struct_size: it grows. */
