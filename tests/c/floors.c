@@ -97,7 +97,8 @@ static void check_following(void) {
   ovstage_go_cursor_t limited = {mass, 1, 2, false, true};
   CHECK_REFUSED(s.go->read_since(s.stage, 0, &limited, 1, &read), OVSTAGE_ERROR_OUT_OF_RANGE,
                 "its earlier value is no longer kept");
-  limited = (ovstage_go_cursor_t){mass, 2, 3, false, true};
+  limited.since = 2;
+  limited.until = 3;
   DONE(&s, s.go->read_since(s.stage, 0, &limited, 1, &read));
   CHECK(prims_of(&s, read, false) == PRIMS);
   CHECK(limited.until == 3);
