@@ -16,6 +16,7 @@ import pytest
 
 import ovstage
 from ovstage import AttributeSemantic, OvstageError, Recording, Stage, StageConfig
+from ovstage.command import main
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("xxhash")
@@ -355,3 +356,20 @@ def test_many_writers_and_one_recorder(run: Path) -> None:
             stage.advance_write_floor(119).wait()
         with Recording(run).at(119) as again:
             assert differences(stage.tree(), again.tree()) == ""
+
+
+def test_the_terminal_shows_recordings(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(run)
+    assert main(["show", f"{run}@60", "--attributes", "mass"]) == 0
+    assert ".mass  float64  60" in capsys.readouterr().out
+    assert main(["show", str(run), "--at", "7"]) == 0
+    assert ".mass  float64  7" in capsys.readouterr().out
+    assert main(["diff", f"{run}@60", f"{run}@67"]) == 1
+    assert "~ /A .mass  float64  60 -> 67  (by 7)" in capsys.readouterr().out
+    assert main(["diff", str(run), f"{run}@199"]) == 0
+    assert main(["record-info", str(run)]) == 0
+    said = capsys.readouterr().out
+    assert "ordinals 1 to 199, 2 attributes" in said and "string" in said
+    for words in (["show", f"{run}@900"], ["record-info", str(run.parent)], ["show", str(run.parent)]):
+        assert main(words) == 1
+        assert capsys.readouterr().err.count("\n") == 1

@@ -1,7 +1,7 @@
 """``python -m ovstage``: what is installed, whether it works here, how fast it is, and what a scene has.
 
 ``info``, ``self-test`` and ``bench`` need nothing but the package; what an installed library adds they use. ``usd``,
-``show`` and ``diff`` need the extra ``usd``.
+``show`` and ``diff`` need the extra ``usd`` for scenes, and for recordings, as ``record-info`` does, the extra ``record``.
 """
 
 from __future__ import annotations
@@ -74,6 +74,10 @@ def _run(arguments: Sequence[str] | None) -> int:
                 options.domains,
                 as_json=options.json,
             )
+        case "record-info":
+            from ovstage.command import show
+
+            return show.record_info(options.path)
         case _:
             parser.print_help()
             return 0
@@ -91,11 +95,13 @@ def _parser() -> argparse.ArgumentParser:
     scene.add_argument("file", help="a .usd, .usda, .usdc or .usdz file")
     scene.add_argument("--time", type=float, default=math.nan, help="seconds; the default is USD's default time")
     show = commands.add_parser("show", help="print a scene as a tree of prims with properties and values")
-    show.add_argument("file", help="a .usd, .usda, .usdc or .usdz file")
+    show.add_argument("file", help="a .usd, .usda, .usdc or .usdz file, or a recording, run.ovr or run.ovr@120")
     show.add_argument("--at", type=int, metavar="ORDINAL", help="the newest change to contain; by default all")
     diff = commands.add_parser("diff", help="say what two scenes differ in; the exit status is 1 if they do")
     diff.add_argument("before", help="a file, as show takes it")
     diff.add_argument("after", help="another one")
+    recording = commands.add_parser("record-info", help="say what a recording has")
+    recording.add_argument("path", help="the folder that stage.record or stage.save has made")
     for command in (show, diff):
         command.add_argument("--prims", metavar="GLOB", default="*", help="only prims whose path this fits: '/World/*'")
         command.add_argument("--attributes", metavar="GLOB", default="*", help="only attributes whose name this fits")

@@ -1,4 +1,4 @@
-"""What the commands that look at something open: a file of a scene as a stage."""
+"""What the commands that look at something open: a file of a scene, or a recording, as a stage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ovstage.errors import OvstageError
@@ -26,10 +27,20 @@ class Unopened(Exception):
 
 
 @contextmanager
-def opened(path: str, domains: str = "all", time_code: float = math.nan) -> Iterator[Stage]:
-    """A stage that holds what the file does, sealed. Raises ``Unopened``."""
+def opened(path: str, domains: str = "all", time_code: float = math.nan, at: int | None = None) -> Iterator[Stage]:
+    """A stage that holds what the file does, sealed, or what a recording has at an ordinal. Raises ``Unopened``.
+
+    ``run.ovr@120`` is the recording ``run.ovr`` at ordinal 120, which ``at`` says too.
+    """
     from ovstage import PopulationDomain, Stage, population
 
+    folder, mark, ordinal = path.rpartition("@")
+    if not Path(path).exists() and mark and ordinal.isdecimal() and Path(folder).is_dir():
+        path, at = folder, int(ordinal)
+    if Path(path).is_dir():
+        with recorded(path, at) as stage:
+            yield stage
+        return
     with Stage(path) as stage:
         try:
             with bar() as progress:
@@ -39,6 +50,20 @@ def opened(path: str, domains: str = "all", time_code: float = math.nan) -> Iter
         except (OvstageError, ValueError, ModuleNotFoundError) as error:
             raise Unopened(error.message if isinstance(error, OvstageError) else str(error)) from error
         stage.advance_write_floor(ORDINAL).wait()
+        yield stage
+
+
+@contextmanager
+def recorded(path: str, at: int | None) -> Iterator[Stage]:
+    """A stage that holds what a recording has at an ordinal, by default at its last. Raises ``Unopened``."""
+    from ovstage import Recording
+
+    try:
+        recording = Recording(path)
+        stage = recording.at(recording.last if at is None else at)
+    except (OvstageError, ValueError, ModuleNotFoundError) as error:
+        raise Unopened(error.message if isinstance(error, OvstageError) else str(error)) from error
+    with stage:
         yield stage
 
 

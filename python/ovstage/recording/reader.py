@@ -194,6 +194,16 @@ class Recording:
         span = f"ordinals {self._begin} to {self.last}" if self._streams else "empty"
         return f"<Recording {str(self.path)!r} of {self.name!r}: {span}, {counted(len(self._streams), 'attribute')}>"
 
+    def _content(self) -> Iterator[tuple[str, str, int, int, int]]:
+        """Of each stream: attribute, type, rows, keyframes, bytes."""
+        for name in self.attributes:
+            for stream in self._streams[name]:
+                schema = stream.schema
+                kind = (
+                    schema.type_name or schema.dtype + f"x{schema.lanes}" * (schema.lanes > 1) + "[]" * schema.is_array
+                )
+                yield name, kind, *stream.counted()
+
     # --- states ---
 
     @cached_property
@@ -433,6 +443,12 @@ class _Stream:
     def has_values(self) -> bool:
         """Whether any row has a value: the deletes of an attribute may have a stream of their own."""
         return any(len(self._file.batch(at)["value"].flatten()) for at in range(len(self._firsts)))
+
+    def counted(self) -> tuple[int, int, int]:
+        """Rows, keyframes and bytes."""
+        kinds = [self._ordinals(at)[1] for at in range(len(self._firsts))]
+        size = sum(commit.length for commit in self._file.commits)
+        return sum(map(len, kinds)), sum(int((each == Kind.KEYFRAME).sum()) for each in kinds), size
 
     def keyframe(self, ordinal: int) -> int:
         """The ordinal of the newest keyframe up to an ordinal; 0 without one."""
