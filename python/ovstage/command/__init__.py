@@ -1,7 +1,7 @@
 """``python -m ovstage``: what is installed, whether it works here, how fast it is, and what a scene has.
 
 ``info``, ``self-test`` and ``bench`` need nothing but the package; what an installed library adds they use. ``usd``,
-``show`` and ``diff`` need the extra ``usd`` for scenes, and for recordings, as ``record-info`` does, the extra ``record``.
+``show`` and ``diff`` need the extra ``usd`` for scenes; for recordings they and ``record-info`` need ``record``.
 """
 
 from __future__ import annotations
