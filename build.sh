@@ -27,6 +27,7 @@ usage: ./build.sh COMMAND
   bench [...]       measure; arguments go to the benchmark
   lint              formatters, linters, type and C warnings; changes nothing
   wheel             sdist and wheel in dist, checked
+  pictures          those of the README, in docs/pictures; takes minutes, and Chromium
   clean             remove all that the commands above made, .venv included
   help              this text
 
@@ -343,7 +344,6 @@ run_tests() {
   need test
   need demo
   if [ -n "${CI:-}" ]; then
-    need view --no-compile
     need demo-bare --no-deps --no-compile
     demo_page
   fi
@@ -485,6 +485,22 @@ demo() {
   exec "$venv_python" "$root/examples/python/ants/main.py" "$@"
 }
 
+# The GIF takes minutes, so it is made here, not by the demo.
+pictures() {
+  lock
+  build
+  need demo
+  need demo-bare --no-deps --no-compile
+  need view --no-compile
+  need pictures
+  demo_page
+  unlock
+  "$venv_python" examples/python/ants/main.py --rerun build/demo/ants.rrd
+  "$venv_python" examples/python/ants/main.py
+  step 'taking pictures' "$venv_python" docs/pictures/make.py || die 'there are no new pictures: mend what the messages above name'
+  du -h docs/pictures/*.gif docs/pictures/*.png
+}
+
 bench() {
   lock
   build
@@ -507,7 +523,7 @@ case $command in
   build) lock && build ;;
   test) run_tests "$@" ;;
   demo | bench) "$command" "$@" ;;
-  lint | wheel | clean) "$command" ;;
+  lint | wheel | pictures | clean) "$command" ;;
   help | -h | --help) usage ;;
   *) die "unknown command $command: ./build.sh help lists them" ;;
 esac

@@ -78,6 +78,20 @@ def test_a_bad_argument_is_one_clear_line(arguments: list[str], reason: str) -> 
     assert reason in done.stderr.splitlines()[-1]
 
 
+def test_it_writes_what_the_viewer_shows_if_asked(tmp_path: Path) -> None:
+    chunks = pytest.importorskip("rerun.chunk", reason="not installed: rerun-sdk, the viewer")
+    done = demo("--ants", 1, "--seconds", 1, "--rerun", tmp_path / "ants.rrd", "--out", tmp_path / "ants.html")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, int] = {}
+    for chunk in chunks.RrdReader(tmp_path / "ants.rrd").stream():
+        batch = chunk.to_record_batch()
+        if "InstancePoses3D:translations" in batch.schema.names:
+            places = batch.column("InstancePoses3D:translations")[batch.num_rows - 1].as_py()
+            found[chunk.entity_path] = len(places)
+            assert all(0 < z < 1 for _, _, z in places), "at the end the ant does not stand on the ground"
+    assert found == {"/world/Capsule": 12, "/world/Sphere": 1}
+
+
 # --- the checks of the demo can fail ------------------------------------------------------------------------------
 
 

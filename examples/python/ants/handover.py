@@ -9,9 +9,10 @@ import threading
 from dataclasses import dataclass
 
 import numpy as np
-from scene import LOADED
+from physics import transforms
+from scene import LOADED, LOCAL, WORLD
 
-from ovstage import DLDataType, ErrorCode, OvstageError, Scope, Stage
+from ovstage import AttributeSemantic, DLDataType, ErrorCode, OvstageError, Scope, Stage
 
 POSES, VELOCITIES, VERDICT = "newton:body_q", "newton:body_qd", "ant:on_its_back"
 PATIENCE = 50_000_000  # nanoseconds until a reader looks whether there will be more
@@ -31,8 +32,10 @@ class Staged:
 
     name = "through the stage"
 
-    def __init__(self, stage: Stage, bodies: list[str]) -> None:
-        self.stage, self.bodies = stage, bodies
+    def __init__(self, stage: Stage, bodies: list[str], parents: np.ndarray | None = None) -> None:
+        """With ``parents``, where the parents of the bodies are, the transforms of the scene follow, for viewers."""
+        self.stage, self.bodies, self._parents = stage, bodies, parents
+        self._sealed = [POSES, VELOCITIES] if parents is None else [POSES, VELOCITIES, LOCAL, WORLD]
         self._filled = 0
         self._before = self.stage.counters()["bytes_copied"]
 
@@ -43,7 +46,11 @@ class Staged:
             with self.stage.map(self.bodies, name, LOADED + tick, dtype=dtype, initial="discard") as mapping:
                 mapping.fetch_next().array(0, shaped=True)[:] = values
             self._filled += values.nbytes
-        self.stage.advance_write_floor(LOADED + tick, Scope.INCLUDE, [POSES, VELOCITIES]).wait()
+        if self._parents is not None:
+            local = transforms(poses) @ np.linalg.inv(self._parents)
+            self.stage.write(self.bodies, LOCAL, LOADED + tick, local, semantic=AttributeSemantic.MATRIX).wait()
+            self.stage.compute_hierarchy(LOADED + tick, LOADED + tick)
+        self.stage.advance_write_floor(LOADED + tick, Scope.INCLUDE, self._sealed).wait()
 
     def wait(self, after: int) -> bool:
         """Whether there is a tick past ``after`` by now, or soon."""

@@ -4,7 +4,7 @@ Newton's XPBD solver moves the ants of a USD scene and publishes every tick thro
 snapshot that it sees and checks that none is torn; a judge speaks late and out of order. Then the same loop runs
 without the judge, and with a lock and copies in place of the stage. The page needs no server.
 
-    python main.py [--ants N] [--seconds S] [--out FILE] [--verbose]
+    python main.py [--ants N] [--seconds S] [--out FILE] [--rerun FILE] [--verbose]
 
 The files in the order in which to read them: scene, physics, handover, judge, reader, loop, summary, film.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,16 +39,19 @@ def main(arguments: list[str] | None = None) -> int:
         wanted = " and ".join(f"pip install {package}" for package in missing)
         return fail(f"this demo needs packages that are not installed: {wanted}", UNUSABLE_INPUT)
 
+    if options.rerun and find_spec("rerun") is None:
+        return fail("--rerun needs a package that is not installed: pip install rerun-sdk", UNUSABLE_INPUT)
+
     # Only now: these modules import the packages that were just looked for.
     import film
     import loop
     import summary
     from handover import Locked, Staged
-    from physics import Ants
+    from physics import RATE, Ants
     from rich.console import Console
     from scene import Scene, SceneError, compose
 
-    from ovstage import Stage
+    import ovstage
 
     console = Console()
     try:
@@ -59,12 +63,14 @@ def main(arguments: list[str] | None = None) -> int:
         with console.status("Compiling the solver's kernels (half a minute, the first time only)"):
             ants = Ants(layer)
             ants.step(1)
-        shown = loop.run(ants, Staged(scene.stage, ants.paths), options.seconds, judged=True)
+        parents = scene.parents(ants.paths) if options.rerun else None
+        with ovstage.view(scene.stage, save=options.rerun, seconds=1 / RATE) if options.rerun else nullcontext():
+            shown = loop.run(ants, Staged(scene.stage, ants.paths, parents), options.seconds, judged=True)
         try:
             page = film.save(shown, scene, ants, MADE / "three.js", options.out)
         except OSError as error:
             return fail(f"cannot write {str(options.out)!r}: {error.strerror}", UNUSABLE_INPUT)
-    with Stage("beside") as stage:
+    with ovstage.Stage("beside") as stage:
         staged = loop.run(ants, Staged(stage, ants.paths), options.seconds)
     locked = loop.run(ants, Locked(ants.paths), options.seconds)
     summary.shown(shown, console)
@@ -82,6 +88,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--out", metavar="FILE", type=page_file, default=MADE / "ants.html", help="the page (build/demo/ants.html)"
     )
+    parser.add_argument("--rerun", metavar="FILE", help="write what rerun's viewer shows, too (.rrd)")
     parser.add_argument("--verbose", action="store_true", help="name what of the scene is not represented")
     return parser.parse_args(arguments)
 

@@ -44,12 +44,6 @@ class Ants:
         """Back to the beginning."""
         self._now, self._next = self._model.state(), self._model.state()
 
-    def resume(self, poses: np.ndarray, velocities: np.ndarray) -> None:
-        """Go on from these."""
-        self.start()
-        self._now.body_q.assign(poses)
-        self._now.body_qd.assign(velocities)
-
     def step(self, tick: int) -> None:
         """The ``tick``-th sixtieth of a second. What the legs push depends on nothing but the tick."""
         self._control.joint_f.assign(kick(self.count, tick))
@@ -76,6 +70,17 @@ def kick(ants: int, tick: int) -> np.ndarray:
     rhythm = 0.25 + 0.1 * np.sin(np.arange(ants))[:, None]
     torques[:, FREE:] = KICK * np.sin(tick * rhythm + np.arange(HINGES) * 1.7 + np.arange(ants)[:, None])
     return torques.ravel()
+
+
+def transforms(poses: np.ndarray) -> np.ndarray:
+    """Poses as USD has them: (N, 4, 4), for row vectors."""
+    x, y, z, w = poses[:, 3:].astype(float).T
+    found = np.zeros((len(poses), 4, 4))
+    found[:, 0, :3] = np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)], axis=1)
+    found[:, 1, :3] = np.stack([2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)], axis=1)
+    found[:, 2, :3] = np.stack([2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)], axis=1)
+    found[:, 3, :3], found[:, 3, 3] = poses[:, :3], 1
+    return found
 
 
 def on_their_backs(poses: np.ndarray) -> np.ndarray:

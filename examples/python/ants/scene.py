@@ -16,6 +16,7 @@ from ovstage.population import open_usd
 SHIPPED = "ant_multi.usda"
 SPACING = 2.2  # metres between ants
 LOADED = 1  # the ordinal of the scene as it was loaded; ticks follow
+LOCAL, WORLD = "omni:xform", "omni:fabric:worldMatrix"
 HISTORY = 64  # ordinals: how far back the judge and the reader may look
 
 OVER = """\
@@ -109,6 +110,11 @@ class Scene:
     def __exit__(self, *_: object) -> None:
         self.stage.destroy()
 
+    def parents(self, bodies: list[str]) -> np.ndarray:
+        """Where the parents of the bodies are, (N, 4, 4): what stands still."""
+        worlds = self._worlds()
+        return np.stack([worlds[body.rpartition("/")[0]] for body in bodies])
+
     def shapes(self, bodies: list[str]) -> list[Shape]:
         """What is drawn of each body: spheres and capsules that are no guides."""
         tree, worlds = self.stage.tree(ordinal=LOADED), self._worlds()
@@ -128,7 +134,6 @@ class Scene:
 
     def _worlds(self) -> dict[str, np.ndarray]:
         """World transforms of all prims as they were loaded."""
-        name = "omni:fabric:worldMatrix"
-        column = self.stage.read(self.stage.prims(), [name], LOADED)[name]
+        column = self.stage.read(self.stage.prims(), [WORLD], LOADED)[WORLD]
         matrices = column.values.reshape(-1, 4, 4)
         return {path: matrices[row] for row, path in enumerate(self.stage.prims()) if column.valid[row]}

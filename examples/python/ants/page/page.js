@@ -111,7 +111,7 @@ function draw() {
   const canvas = renderer.domElement;
   if (canvas.clientWidth !== width || canvas.clientHeight !== height) renderer.setSize(width, height);
   camera.aspect = w / h;
-  camera.fov = w / h < 1 ? 52 : 38;
+  camera.fov = Math.max(36, 2 * Math.atan(0.42 / camera.aspect) * 180 / Math.PI);
   camera.updateProjectionMatrix();
   const views = [[moving, 0, tall ? h : 0], [still, tall ? 0 : w, 0]];
   for (const [{ scene }, x, y] of views) {
@@ -160,7 +160,7 @@ function show(n) {
   tick.value = n;
   at("time").textContent = `${seconds(n)}, tick ${n}`;
   const backs = [...verdict].filter(letter => letter === "1").length;
-  label("moving", `${ants} ants, moving`, `Grey: on their backs (${backs}), as a writer said 1 to 5 ticks later`);
+  label("moving", `${ants} ants, moving`, `Grey: on their backs (${backs}), says a writer that is late`);
   const age = n - film.frozen.tick;
   const when = seconds(film.frozen.tick);
   if (age < 0) label("frozen", "A snapshot", `will be taken at ${when}`);
