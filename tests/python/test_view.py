@@ -229,6 +229,24 @@ def test_kinds_are_drawn_with_their_sizes_and_colours_and_what_is_hidden_is_not(
     np.testing.assert_allclose(shown["PointInstancer/W/Wood/Bush/Leaves"]["translations"], [[1, 4, 1]])
 
 
+def test_of_too_many_meshes_the_rest_is_boxes(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovstage.viewer.scene.MESHES", 1)
+    paths = ["/A", "/B", "/C"]
+    corners = [np.float32([[0, 0, 0], [size, 0, 0], [0, 2 * size, 0]]) for size in (1, 2, 3)]
+    stage.write(paths, "usd-prim-type", 1, ["Mesh"] * 3, type_name="token").wait()
+    stage.write(paths, "points", 1, corners, is_array=True).wait()
+    stage.write(paths, "faceVertexCounts", 1, [np.int32([3])] * 3, is_array=True).wait()
+    stage.write(paths, "faceVertexIndices", 1, [np.int32([0, 1, 2])] * 3, is_array=True).wait()
+    move(stage, paths, 1, at(np.zeros((3, 3))))
+    ovstage.view(stage, save=tmp_path / "run.rrd", rate=0).close()
+    said = read_back(tmp_path / "run.rrd")
+    assert said["world/Mesh/0"][1]["vertex_positions"] == corners[0].tolist()
+    boxes = said["world/Mesh/boxes"][1]
+    assert boxes["prims"] == ["/B", "/C"]
+    assert boxes["half_sizes"] == [[1, 2, 0], [1.5, 3, 0]]
+    assert boxes["centers"] == [[1, 2, 0], [1.5, 3, 0]]
+
+
 def test_prims_that_come_and_go(stage: Stage, tmp_path: Path) -> None:
     paths = cubes(stage, 3)
     with ovstage.view(stage, save=tmp_path / "run.rrd", rate=0) as view:

@@ -31,7 +31,7 @@ SHAPE = (
 """A change of one of these attributes changes what is drawn. All else moves it."""
 
 MESHES = 500
-"""Of how many meshes that differ each is drawn. Equal ones are drawn as one."""
+"""Of how many meshes that differ each is drawn. Equal ones are one. Of the others the boxes around are."""
 
 COLOUR = "primvars:displayColor"
 GAMMA = 2.2
@@ -253,12 +253,15 @@ def _meshes(seen: _Seen, paths: list[str]) -> list[Entity]:
     same: dict[tuple[bytes, ...], list[str]] = {}
     for path in paths:
         parts = [seen.array(name, path) for name in ("points", "faceVertexCounts", "faceVertexIndices")]
-        if any(part is None for part in parts):
+        if any(part is None or not part.size for part in parts):
             continue
         colour = seen.colours([path]).tobytes()
         said = seen.text("orientation", path).encode()
         same.setdefault((*(part.tobytes() for part in parts if part is not None), colour, said), []).append(path)
-    return [_mesh(seen, f"Mesh/{number}", alike) for number, alike in enumerate(list(same.values())[:MESHES])]
+    alike = list(same.values())
+    drawn = [_mesh(seen, f"Mesh/{number}", paths) for number, paths in enumerate(alike[:MESHES])]
+    boxed = [path for paths in alike[MESHES:] for path in paths]
+    return [*drawn, _boxes(seen, boxed)] if boxed else drawn
 
 
 def _mesh(seen: _Seen, name: str, paths: list[str]) -> Entity:
@@ -273,6 +276,19 @@ def _mesh(seen: _Seen, name: str, paths: list[str]) -> Entity:
         name,
         paths,
         lambda rr: rr.Mesh3D(vertex_positions=vertices, triangle_indices=triangles, albedo_factor=colour.tolist()),
+    )
+
+
+def _boxes(seen: _Seen, paths: list[str]) -> Entity:
+    """The boxes around meshes, as one entity."""
+    corners = [seen.triples("points", path) for path in paths]
+    low = np.stack([points.min(axis=0, initial=np.inf) for points in corners])
+    high = np.stack([points.max(axis=0, initial=-np.inf) for points in corners])
+    middles, halves, colours = (low + high) / 2, (high - low) / 2, seen.colours(paths)
+    return Entity(
+        "Mesh/boxes",
+        paths,
+        lambda rr: rr.Boxes3D(centers=middles, half_sizes=halves, colors=colours, fill_mode="solid"),
     )
 
 
