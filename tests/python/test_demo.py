@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples" / "python" / "ants"
 THREE = ROOT / "build" / "demo" / "three.js"
 NEEDS = {
+    "pyarrow": "pyarrow",
+    "xxhash": "xxhash",
     "pxr": "usd-core",
     "warp": "warp-lang",
     "rich": "rich",
@@ -52,7 +54,17 @@ def test_physics_runs_untorn_and_late_verdicts_lie_where_they_belong(run: Simple
     verdicts = re.search(r"gave 60 verdicts, (\d+) of them out of order; (\d+) of (\d+) lie at the tick", run.out)
     assert verdicts and int(verdicts[1]) > 20 and verdicts[2] == verdicts[3], run.out
     assert "a lock and copies" in run.out
-    assert "ended with the same bits" in run.out
+    assert "had the same bits at every tick" in run.out
+
+
+def test_a_run_that_is_killed_goes_on_bit_for_bit(run: SimpleNamespace) -> None:
+    said = re.search(
+        r"killed at tick (\d+); its recording goes up to tick (\d+). (\d+) ticks from there: (.*)\.", run.out
+    )
+    assert said, run.out
+    killed, recorded, ticks = (int(said[at]) for at in (1, 2, 3))
+    assert 50 <= killed < 60 and 0 < recorded <= killed + 1 and recorded + ticks == 60
+    assert said[4] == "bit for bit as in the run that was not killed"
 
 
 def test_what_is_not_represented_is_one_line_until_it_is_asked_for(run: SimpleNamespace, tmp_path: Path) -> None:

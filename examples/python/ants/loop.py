@@ -26,8 +26,8 @@ class Outcome:
     copied: tuple[int, int]
     publishing: list[int]
     """Nanoseconds of each tick."""
-    final: int
-    """The checksum of the last tick."""
+    sums: dict[int, int]
+    """The checksum of each tick."""
     judge: Judge | None
 
     @property
@@ -66,7 +66,7 @@ def run(ants: Ants, way: Staged | Locked, seconds: int, judged: bool = False) ->
             reader.closed = True
         findings = reading.result()
     reader.look_again()
-    return Outcome(way.name, ticks, spent, findings, way.copied, publishing, sums[ticks], judge)
+    return Outcome(way.name, ticks, spent, findings, way.copied, publishing, sums, judge)
 
 
 def faults(*outcomes: Outcome) -> list[str]:
@@ -82,6 +82,6 @@ def faults(*outcomes: Outcome) -> list[str]:
             found.append(f"{outcome.name}: {seen.changed} of {len(seen.film)} snapshots changed while they were held")
         if seen.misplaced:
             found.append(f"{outcome.name}: {seen.misplaced} verdicts are not at the tick of which they speak")
-    if len({outcome.final for outcome in outcomes}) > 1:
-        found.append("the same physics ended differently: the ways to hand it over must have disturbed it")
+    if any(outcome.sums != outcomes[0].sums for outcome in outcomes):
+        found.append("the same physics took another course: the ways to hand it over must have disturbed it")
     return found

@@ -2,11 +2,13 @@
 
 Newton's XPBD solver moves the ants of a USD scene and publishes every tick through mapped buffers. A reader holds each
 snapshot that it sees and checks that none is torn; a judge speaks late and out of order. Then the same loop runs
-without the judge, and with a lock and copies in place of the stage. The page needs no server.
+without the judge, and with a lock and copies in place of the stage. A run is killed, and goes on from its recording.
+The page needs no server.
 
     python main.py [--ants N] [--seconds S] [--out FILE] [--rerun FILE] [--verbose]
 
-The files in the order in which to read them: scene, physics, handover, judge, reader, loop, summary, film.
+The files in the order in which to read them: scene, physics, handover, judge, reader, loop, film, resume,
+summary.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ NEEDS = {
     "newton": "--no-deps newton",
     "newton_usd_schemas": "--no-deps newton-usd-schemas",
     "rich": "rich",
+    "pyarrow": "pyarrow",
+    "xxhash": "xxhash",
 }
 MOST_ANTS, MOST_SECONDS = 64, 60
 WRONG_RESULT, UNUSABLE_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
@@ -48,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     import summary
     from handover import Locked, Staged
     from physics import RATE, Ants
+    from resume import resume
     from rich.console import Console
     from scene import Scene, SceneError, compose
 
@@ -75,8 +80,13 @@ def main(arguments: list[str] | None = None) -> int:
     locked = loop.run(ants, Locked(ants.paths), options.seconds)
     summary.shown(shown, console)
     summary.compared(staged, locked, console)
+    with console.status("Killing a run, to go on from its recording"):
+        resumed = resume(ants, layer, MADE / "killed.ovr", shown.sums)
+    summary.resumed(resumed, console)
     summary.page(page, options.out, console)
     faults = loop.faults(shown, staged, locked)
+    if resumed.different:
+        faults.append(f"{resumed.different} ticks of the run that was resumed differ from the run that was not killed")
     return fail("; ".join(faults), WRONG_RESULT) if faults else 0
 
 

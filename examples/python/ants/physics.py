@@ -44,6 +44,12 @@ class Ants:
         """Back to the beginning."""
         self._now, self._next = self._model.state(), self._model.state()
 
+    def resume(self, poses: np.ndarray, velocities: np.ndarray) -> None:
+        """Go on from these."""
+        self.start()
+        self._now.body_q.assign(poses)
+        self._now.body_qd.assign(velocities)
+
     def step(self, tick: int) -> None:
         """The ``tick``-th sixtieth of a second. What the legs push depends on nothing but the tick."""
         self._control.joint_f.assign(kick(self.count, tick))

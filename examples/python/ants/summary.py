@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 
 from loop import Outcome
+from resume import Resumed
 from rich.console import Console
 from rich.table import Table
 from scene import SHIPPED, Scene
@@ -60,8 +61,18 @@ def compared(stage: Outcome, lock: Outcome, console: Console) -> None:
     for title, texts in rows.items():
         table.add_row(title, *texts)
     console.print(table)
-    if stage.final == lock.final:
-        console.print("The physics ended with the same bits.")
+    if stage.sums == lock.sums:
+        console.print("The physics had the same bits at every tick.")
+
+
+def resumed(done: Resumed, console: Console) -> None:
+    """The run that was killed."""
+    same = "bit for bit as in the run that was not killed" if not done.different else f"{done.different} of them differ"
+    console.print(
+        f"A run was killed at tick {done.killed}; its recording goes up to tick {done.recorded}. "
+        f"{done.ticks} ticks from there: {same}.",
+        soft_wrap=True,
+    )
 
 
 def page(written: bool, file: Path, console: Console) -> None:
