@@ -280,6 +280,23 @@ def test_a_prim_that_was_written_when_it_looked_and_sealed_later(stage: Stage, t
     assert read_back(tmp_path / "run.rrd")["world/untyped"][1]["translations"] == [[1, 1, 1]]
 
 
+def test_every_ordinal_of_a_recording(tmp_path: Path) -> None:
+    pytest.importorskip("xxhash", reason="not installed: xxhash, which recordings take")
+    with Stage("recorded", ovstage.StageConfig(history_ordinals=16)) as stage:
+        paths = cubes(stage, 3)
+        with stage.record(tmp_path / "run.ovr"):
+            for ordinal in range(2, 8):
+                move(stage, paths, ordinal, at(np.full((3, 3), ordinal)))
+    run = ovstage.Recording(tmp_path / "run.ovr")
+    view = ovstage.view(run, save=tmp_path / "run.rrd")
+    assert view.ordinal == 7
+    view.close()
+    rows = read_back(tmp_path / "run.rrd")["world/Cube"]
+    assert {k: row["translations"][0][0] for k, row in rows.items()} == {1: 0, **{k: k for k in range(2, 8)}}
+    seconds = [rows[k]["seconds"] for k in range(1, 8)]
+    assert seconds == sorted(seconds) and seconds[-1] < 60
+
+
 def test_numbers_are_drawn_as_curves(stage: Stage, tmp_path: Path) -> None:
     prims = ["/A", "/B"]
     with ovstage.view(stage, save=tmp_path / "run.rrd", rate=0, plots={"mass": prims}) as view:
@@ -332,6 +349,8 @@ def test_a_stage_that_is_destroyed_while_it_is_watched(tmp_path: Path) -> None:
 def test_what_view_refuses(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"give save=, a file to write, or port=, where viewers may ask"):
         ovstage.view(stage)
+    with pytest.raises(TypeError, match=r"stage must be a Stage or a Recording, got str"):
+        ovstage.view("run.ovr", save=tmp_path / "run.rrd")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"rate must be a number of looks per second from 0 to 1000, got -1"):
         ovstage.view(stage, save=tmp_path / "run.rrd", rate=-1)
     with pytest.raises(FileNotFoundError, match=r"none/run\.rrd"):

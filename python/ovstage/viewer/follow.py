@@ -13,13 +13,15 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ovstage.errors import ErrorCode, OvstageError
+from ovstage.recording import Recording
+from ovstage.stage import Stage
 from ovstage.tables import package
 from ovstage.viewer.poses import poses
 from ovstage.viewer.scene import LOCAL, SHAPE, WORLD, Cloud, Entity, clouds, entities, placed
@@ -28,11 +30,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ovstage.changes import Item
-    from ovstage.stage import Stage
     from ovstage.tree import Tree
 
     Array = npt.NDArray[Any]
 
+Clock = Callable[[int], float]
+"""The seconds of an ordinal."""
 LOOPBACK = "127.0.0.1"
 UP = "usd-metadata:upAxis"
 PATIENCE = 10.0
@@ -41,7 +44,7 @@ _numbers = itertools.count(1)
 
 
 def view(
-    stage: Stage,
+    stage: Stage | Recording,
     *,
     save: str | os.PathLike[str] | None = None,
     port: int | None = None,
@@ -49,7 +52,7 @@ def view(
     rate: float = 30.0,
     seconds: float | None = None,
 ) -> View:
-    """Show a stage in rerun's viewer, while it runs or afterwards. Takes the package ``rerun-sdk``, the extra ``view``.
+    """Show a stage or a recording in rerun's viewer. Takes the package ``rerun-sdk``, which the extra ``view`` brings.
 
     ``save`` names a file to write, which ``rerun run.rrd`` opens. ``port`` has viewers of this machine follow live: it
     listens on the loopback only, 0 chooses a free port, and the answer's ``url`` is what ``rerun URL`` takes. No window
@@ -59,18 +62,59 @@ def view(
 
     A thread follows what is sealed, ``rate`` times a second at most; with a rate of 0 there is none, and each
     ``update()`` shows what is new. The time lines are ``ordinal`` and ``seconds``: ``seconds`` long is one ordinal,
-    without it they are those since the call. Raises ``ModuleNotFoundError`` without rerun-sdk, ``OSError`` where
+    without it they are those since the call. Of a recording every ordinal is shown before the call returns, without
+    ``seconds`` at the time when it was recorded. Raises ``ModuleNotFoundError`` without rerun-sdk, ``OSError`` where
     the file or the port cannot be had, ``ValueError`` where neither is named. Example::
 
         with ovstage.view(stage, save="run.rrd"):
             simulate(stage)
     """
-    stage._begin("view")
+    if isinstance(stage, Stage):
+        stage._begin("view")
+    elif not isinstance(stage, Recording):
+        raise TypeError(f"stage must be a Stage or a Recording, got {type(stage).__name__}")
     if save is None and port is None:
         raise ValueError("view needs to know where to: give save=, a file to write, or port=, where viewers may ask")
     if not (isinstance(rate, (int, float)) and 0 <= rate <= 1000):
         raise ValueError(f"rate must be a number of looks per second from 0 to 1000, got {rate!r}")
-    return View(stage, package("rerun", "view", "rerun-sdk"), save, port, plots or {}, rate, seconds)
+    rerun, clock = package("rerun", "view", "rerun-sdk"), _clock(stage, seconds)
+    if isinstance(stage, Stage):
+        return View(stage, rerun, save, port, plots or {}, rate, clock)
+    return _replayed(stage, rerun, save, port, plots or {}, clock)
+
+
+def _clock(source: Stage | Recording, seconds: float | None) -> Clock:
+    began = time.monotonic()
+    if seconds is not None:
+        return lambda ordinal: ordinal * seconds
+    if isinstance(source, Recording):
+        return source._seconds
+    return lambda _: time.monotonic() - began
+
+
+def _replayed(
+    recording: Recording,
+    rerun: Any,
+    save: str | os.PathLike[str] | None,
+    port: int | None,
+    plots: Mapping[str, Sequence[str]],
+    clock: Clock,
+) -> View:
+    """A view of a stage that goes through the recording, and stays at its end."""
+    stage = Stage("recording")
+    try:
+        shown = View(stage, rerun, save, port, plots, 0, clock)
+        try:
+            for _ in recording.replay(stage):
+                shown.update()
+        except BaseException:
+            shown.close()
+            raise
+    except BaseException:
+        stage.destroy()
+        raise
+    shown._own = stage
+    return shown
 
 
 class View:
@@ -91,9 +135,10 @@ class View:
         port: int | None,
         plots: Mapping[str, Sequence[str]],
         rate: float,
-        seconds: float | None,
+        clock: Clock,
     ) -> None:
-        self._stage, self._rerun, self._rate, self._seconds = stage, rerun, rate, seconds
+        self._stage, self._rerun, self._rate, self._clock = stage, rerun, rate, clock
+        self._own: Stage | None = None  # one that ends with the view
         self._plots = {name: list(prims) for name, prims in plots.items()}
         self._changes = stage.changes([WORLD, LOCAL, *SHAPE, *(name for name in plots if name not in SHAPE)])
         self._entities: list[Entity] = []
@@ -102,7 +147,6 @@ class View:
         self._placed: set[str] = set()
         self._shown: dict[str, dict[str, Array]] = {}  # by entity; copies, so that no buffer of the stage is held
         self._named: set[str] = set()  # curves that have their names
-        self._began = time.monotonic()
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._recording: Any = rerun.RecordingStream("ovstage", recording_id=f"{os.getpid()}-{next(_numbers)}")
@@ -137,6 +181,8 @@ class View:
             except RuntimeError as error:
                 self.trouble = self.trouble or f"rerun did not take what was shown within {PATIENCE:g} s: {error}"
             recording.disconnect()
+        if self._own:
+            self._own.destroy()
 
     def __enter__(self) -> View:
         return self
@@ -275,9 +321,8 @@ class View:
 
     def _time(self, ordinal: int) -> None:
         """What is logged from here on is of this ordinal."""
-        spent = time.monotonic() - self._began if self._seconds is None else ordinal * self._seconds
         self._recording.set_time("ordinal", sequence=ordinal)
-        self._recording.set_time("seconds", duration=spent)
+        self._recording.set_time("seconds", duration=self._clock(ordinal))
 
 
 def _same(before: dict[str, Array] | None, now: dict[str, Array]) -> bool:
