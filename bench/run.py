@@ -25,6 +25,7 @@ import maps
 import names
 import partial
 import population
+import recordings
 import scenes
 import tables
 from measure import Effort, Row
@@ -56,6 +57,8 @@ SUBJECTS = {
     "feed behind": feed.behind,
     "feed deletes": feed.deletes,
     "history": history.history,
+    "recording": recordings.running,
+    "checkpoint": recordings.checkpoint,
     "sparse": partial.random_rows,
     "shares": partial.subsets,
     "names": names.interning,

@@ -183,7 +183,7 @@ class Recorder:
             kept, since = self._last[name]
             if kept and since >= kept and not change.resync:
                 self._changes._forget(name)  # its next change is a resync
-                due = True
+                due = due or before < kept  # a change of everything is as good: then the next one is the keyframe
         self._items += 1
         return due
 

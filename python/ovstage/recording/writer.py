@@ -252,7 +252,11 @@ class _Texts:
     def of_texts(self, texts: Sequence[str]) -> npt.NDArray[np.uint32]:
         import numpy as np
 
-        return np.fromiter((self._number(text) for text in texts), np.uint32, len(texts))
+        known = self._known
+        if fresh := [text for text in dict.fromkeys(texts) if text not in known]:
+            known.update(zip(fresh, range(len(known) + 1, len(known) + 1 + len(fresh)), strict=True))
+            self._fresh += fresh
+        return np.fromiter(map(known.__getitem__, texts), np.uint32, len(texts))
 
     def of_ids(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
         import numpy as np
@@ -278,13 +282,6 @@ class _Texts:
             batch = pa.record_batch([pa.array(self._fresh, pa.large_string())], layout.names_schema(pa, self._stream))
             self._writer._message(self._stream, batch, 0)
             self._fresh = []
-
-    def _number(self, text: str) -> int:
-        number = self._known.get(text)
-        if number is None:
-            number = self._known[text] = len(self._known) + 1
-            self._fresh.append(text)
-        return number
 
 
 def _schema(name: str, part: Part) -> Schema:
