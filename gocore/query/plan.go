@@ -26,13 +26,34 @@ func (b *Binding) Plan(col *column.Column) (*Plan, error) {
 	if b.plan != nil && b.plan.shape == sealed.Shape() {
 		return b.plan, nil
 	}
-	plan, err := b.PlanOf(sealed)
+	plan, err := b.again(sealed)
+	if plan == nil && err == nil {
+		plan, err = b.PlanOf(sealed)
+	}
 	if err != nil {
 		return nil, err
 	}
 	b.plan.release()
 	b.plan = plan
 	return plan, nil
+}
+
+// again is PlanOf for a list in any order that was planned before and of whose rows few hold no value. There is no plan where it is
+// something else.
+func (b *Binding) again(sealed column.Snapshot) (*Plan, error) {
+	if _, run := b.rows.Run(); run || b.plan == nil || len(b.missing) > 0 || sealed.Dense(b.rows.End()) {
+		return nil, nil
+	}
+	var holes bitset.Sparse
+	holes.Reset(b.rows.End())
+	for _, row := range sealed.Holes(0, b.rows.End()) {
+		holes.Add(int(row))
+	}
+	if !b.few(&holes) {
+		return nil, nil
+	}
+	plan := &Plan{shape: sealed.Shape()}
+	return plan, plan.leave(sealed, b.rows.List(), b.find(&holes))
 }
 
 // PlanOf returns how a snapshot serves the binding. The caller owns the plan.
@@ -113,6 +134,34 @@ func (p *Plan) cut(s column.Snapshot, start, n int) error {
 	return nil
 }
 
+// leave enters the prims of a list but for those at some of its indices, whose rows hold no value. What lies between is copied.
+func (p *Plan) leave(s column.Snapshot, rows, without []uint32) error {
+	for _, i := range without {
+		if !s.Gone(int(rows[i])) {
+			p.Pending = append(p.Pending, rows[i])
+		}
+	}
+	p.Count = len(rows) - len(without)
+	positions, err := memory.Alloc(4*p.Count, memory.Indices)
+	if err != nil {
+		return err
+	}
+	kept, err := memory.Alloc(4*p.Count, memory.Indices)
+	if err != nil {
+		positions.Release()
+		return err
+	}
+	to, from := kept.Uint32s(p.Count), 0
+	for _, i := range without {
+		to = to[copy(to, rows[from:i]):]
+		from = int(i) + 1
+	}
+	copy(to, rows[from:])
+	list(positions.Uint32s(p.Count), without, 0, 0)
+	p.take(positions, kept, p.Count, len(rows))
+	return nil
+}
+
 // list fills a list with what follows each other from first on, without the holes, which are counted from start on.
 func list(to, holes []uint32, start, first int) {
 	next, at := uint32(first), 0
@@ -146,6 +195,13 @@ func (p *Plan) fill(most int, walk func(add func(position int, row uint32))) err
 		at[n], of[n] = uint32(position), row
 		n++
 	})
+	p.take(positions, rows, n, most)
+	return nil
+}
+
+// take enters lists of n positions and rows, which are its own from now on. Positions that follow each other are not kept.
+func (p *Plan) take(positions, rows memory.Block, n, most int) {
+	at := positions.Uint32s(n)
 	p.Count, p.Rows = n, column.Indexed(rows, n)
 	if n == 0 || int(at[n-1]-at[0]) == n-1 {
 		if n > 0 {
@@ -156,7 +212,6 @@ func (p *Plan) fill(most int, walk func(add func(position int, row uint32))) err
 		p.Positions = positions
 	}
 	p.mustLie(most)
-	return nil
 }
 
 // Release gives back a plan that the caller owns.
