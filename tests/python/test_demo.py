@@ -24,6 +24,7 @@ THREE = ROOT / "build" / "demo" / "three.js"
 NEEDS = {
     "pyarrow": "pyarrow",
     "xxhash": "xxhash",
+    "rerun": "rerun-sdk",
     "pxr": "usd-core",
     "warp": "warp-lang",
     "rich": "rich",
@@ -48,6 +49,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return SimpleNamespace(out=done.stdout, page=page)
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """One ant, with everything that the demo does when it is asked to."""
+    made = tmp_path_factory.mktemp("asked")
+    done = demo("--ants", 1, "--seconds", 1, "--verbose", "--rerun", made / "ants.rrd", "--out", made / "ants.html")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return SimpleNamespace(out=done.stdout, rerun=made / "ants.rrd")
+
+
 def test_physics_runs_untorn_and_late_verdicts_lie_where_they_belong(run: SimpleNamespace) -> None:
     took = re.search(r"a reader took (\d+) snapshots, holds them all, torn 0, changed since 0", run.out)
     assert took and int(took[1]) > 0, run.out
@@ -67,12 +77,26 @@ def test_a_run_that_is_killed_goes_on_bit_for_bit(run: SimpleNamespace) -> None:
     assert said[4] == "bit for bit as in the run that was not killed"
 
 
-def test_what_is_not_represented_is_one_line_until_it_is_asked_for(run: SimpleNamespace, tmp_path: Path) -> None:
+def test_what_is_not_represented_is_one_line_until_it_is_asked_for(
+    run: SimpleNamespace, asked: SimpleNamespace
+) -> None:
     assert len([line for line in run.out.splitlines() if "not represented" in line]) == 1
-    asked = demo("--ants", 1, "--seconds", 1, "--verbose", "--out", tmp_path / "ants.html")
-    lines = [line for line in asked.stdout.splitlines() if "not represented" in line]
+    lines = [line for line in asked.out.splitlines() if "not represented" in line]
     assert len(lines) > 1
     assert any("NewtonSceneAPI" in line for line in lines)
+
+
+def test_it_writes_what_the_viewer_shows_if_asked(asked: SimpleNamespace) -> None:
+    from rerun.chunk import RrdReader
+
+    found: dict[str, int] = {}
+    for chunk in RrdReader(asked.rerun).stream():
+        batch = chunk.to_record_batch()
+        if "InstancePoses3D:translations" in batch.schema.names:
+            places = batch.column("InstancePoses3D:translations")[batch.num_rows - 1].as_py()
+            found[chunk.entity_path] = len(places)
+            assert all(0 < z < 1 for _, _, z in places), "at the end the ant does not stand on the ground"
+    assert found == {"/world/Capsule": 12, "/world/Sphere": 1}
 
 
 @pytest.mark.parametrize(
@@ -88,20 +112,6 @@ def test_a_bad_argument_is_one_clear_line(arguments: list[str], reason: str) -> 
     done = demo(*arguments)
     assert done.returncode == 2
     assert reason in done.stderr.splitlines()[-1]
-
-
-def test_it_writes_what_the_viewer_shows_if_asked(tmp_path: Path) -> None:
-    chunks = pytest.importorskip("rerun.chunk", reason="not installed: rerun-sdk, the viewer")
-    done = demo("--ants", 1, "--seconds", 1, "--rerun", tmp_path / "ants.rrd", "--out", tmp_path / "ants.html")
-    assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, int] = {}
-    for chunk in chunks.RrdReader(tmp_path / "ants.rrd").stream():
-        batch = chunk.to_record_batch()
-        if "InstancePoses3D:translations" in batch.schema.names:
-            places = batch.column("InstancePoses3D:translations")[batch.num_rows - 1].as_py()
-            found[chunk.entity_path] = len(places)
-            assert all(0 < z < 1 for _, _, z in places), "at the end the ant does not stand on the ground"
-    assert found == {"/world/Capsule": 12, "/world/Sphere": 1}
 
 
 # --- the checks of the demo can fail ------------------------------------------------------------------------------
