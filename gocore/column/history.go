@@ -140,6 +140,9 @@ func (m *made) mark(base *state, back []*state) {
 
 // forgetMade lets go of the state that was made last.
 func (c *Column) forgetMade() {
+	if c.made.of == nil {
+		return
+	}
 	c.made.release()
 	c.made = made{}
 }

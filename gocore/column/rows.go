@@ -18,8 +18,16 @@ type Rows struct {
 	end   int // one past the highest row; 0 when empty
 	index memory.Block
 
-	rising bool // the list names each row once, in ascending order
+	order order
 }
+
+// order is what is known of a list. It is a whole word: Rows are keys of maps, which are slower where a struct has gaps.
+type order int
+
+const (
+	anyOrder order = iota
+	rising         // each row once, ascending
+)
 
 // Run returns the rows [start, start+n).
 func Run(start, n int) Rows {
@@ -33,10 +41,12 @@ func Run(start, n int) Rows {
 // consecutive become a run and the list is released.
 func Indexed(index memory.Block, n int) Rows {
 	list := index.Uint32s(n)
-	end, consecutive, rising := 0, true, true
+	end, consecutive, found := 0, true, rising
 	for i, row := range list {
 		consecutive = consecutive && int(row) == int(list[0])+i
-		rising = rising && int(row) >= end
+		if int(row) < end {
+			found = anyOrder
+		}
 		end = max(end, int(row)+1)
 	}
 	if consecutive {
@@ -47,13 +57,13 @@ func Indexed(index memory.Block, n int) Rows {
 		index.Release()
 		return Run(start, n)
 	}
-	return Rows{n: n, end: end, index: index, rising: rising}
+	return Rows{n: n, end: end, index: index, order: found}
 }
 
 // Rising returns the rows that index lists, which are known to ascend and not to be consecutive. It looks at the last one only, and
 // takes over the caller's reference.
 func Rising(index memory.Block, n int) Rows {
-	return Rows{n: n, end: int(index.Uint32s(n)[n-1]) + 1, index: index, rising: true}
+	return Rows{n: n, end: int(index.Uint32s(n)[n-1]) + 1, index: index, order: rising}
 }
 
 // Len is the number of listed rows; a row that is listed twice counts twice.
@@ -156,7 +166,7 @@ func (r Rows) has(row int) bool {
 }
 
 // ascending reports whether each row is named once, in ascending order.
-func (r Rows) ascending() bool { return r.rising || !r.index.Valid() }
+func (r Rows) ascending() bool { return r.order == rising || !r.index.Valid() }
 
 // find returns the index at which rows that are ascending name a row.
 func (r Rows) find(row int) (i int, found bool) {
