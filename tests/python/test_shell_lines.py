@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import ovstage
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/guides/*.md"))]
 
@@ -31,6 +33,7 @@ CI = {
 SLOW = [
     "pip install '.[numpy]'",
     "pip install '.[usd]'",
+    "pip install '.[record]'",
     "pip install 'usd-core>=26.5' numpy",
     "pip install dist/*.whl",
     "python -m ovstage bench",
@@ -42,6 +45,7 @@ QUICK = [
     "python -m ovstage usd FILE",
     "python -m ovstage show FILE",
     "python -m ovstage diff FILE FILE",
+    "python -m ovstage record-info run.ovr",
 ]
 
 NEWER = "OVSTAGE_INTERFACE=0.3 python simulate.py"
@@ -111,6 +115,9 @@ def run(line: str, cwd: Path, scripts: Path, timeout: int = 300) -> str:
 @pytest.mark.parametrize("line", QUICK)
 def test_quick_line(line: str, tmp_path: Path) -> None:
     (tmp_path / "scene.usda").write_text('#usda 1.0\ndef Xform "World"\n{\n}\n')
+    if "run.ovr" in line:
+        with ovstage.Stage() as stage:
+            stage.save(tmp_path / "run.ovr")
     assert run(line.replace("FILE", "scene.usda"), tmp_path, Path(sys.executable).parent)
 
 
