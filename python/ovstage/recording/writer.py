@@ -54,6 +54,7 @@ class Writer:
         folder.mkdir()
         self._commits = FileIO(folder / layout.COMMITS, "xb")
         layout.write_manifest(folder, stage._name)
+        _warm_up(self._pa)
 
     def add(self, change: Change, seconds: float) -> None:
         """What happened to one attribute; a resync is a keyframe of it."""
@@ -282,6 +283,15 @@ class _Texts:
             batch = pa.record_batch([pa.array(self._fresh, pa.large_string())], layout.names_schema(pa, self._stream))
             self._writer._message(self._stream, batch, 0)
             self._fresh = []
+
+
+def _warm_up(pa: Any) -> None:
+    """A message that goes nowhere. The first one of a process takes half a second, in which Arrow imports pandas where
+    that is there: not while ordinals go by.
+    """
+    rows, schema = _Rows(), _lost("")
+    rows.add(0, 0, 0.0, Kind.CHANGE, INLINE, *_nothing(schema))
+    layout.digest(rows.batch(pa, schema).serialize())
 
 
 def _schema(name: str, part: Part) -> Schema:
