@@ -94,9 +94,25 @@ func (s *Stage) follow(to *read, q query.Query, everywhere bool, c *Cursor) erro
 		defer q.Release(s.dict)
 	}
 	if c.Resync {
+		if err := s.checkKept(a, r.End); err != nil {
+			return err
+		}
 		return s.snapshot(to, q, name, r)
 	}
 	return s.changed(to, q, name, r)
+}
+
+// checkKept refuses an ordinal as of which some value of an attribute is no longer kept. A latest read would serve the oldest
+// one that is: a consumer would take it for that of the ordinal.
+func (s *Stage) checkKept(a *attribute, ordinal uint64) error {
+	floor := s.floorOf(a)
+	for _, c := range a.columns {
+		if !c.Kept(ordinal, floor) && c.ChangedAfter(ordinal).Count() > 0 {
+			return errorf(OutOfRange, "attribute %q changed after ordinal %d, and its earlier values are no longer kept; "+
+				"begin at the write floor, %d", s.quoted(a.name), ordinal, floor)
+		}
+	}
+	return nil
 }
 
 // forgot reports whether some of the changes since an ordinal are told of no more.

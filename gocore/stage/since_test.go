@@ -281,4 +281,6 @@ func TestAFollowerIsRefusedValuesThatAreNotKept(t *testing.T) {
 	}
 	_, _, failure := f.ReadSince(0, []Cursor{{Attribute: f.token("a"), Since: 1, Until: 2, Limited: true}})
 	require.ErrorContains(t, failure, "its earlier value is no longer kept")
+	_, _, failure = f.ReadSince(0, []Cursor{{Attribute: f.token("a"), Resync: true, Until: 2, Limited: true}})
+	require.ErrorContains(t, failure, "attribute \"a\" changed after ordinal 2, and its earlier values are no longer kept; begin at the write floor, 3")
 }
