@@ -181,7 +181,7 @@ func Read[T any](p *Prims, attribute string) (*Column[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return read[T](p, name, stage.Range{End: end})
+	return readRange[T](p, name, stage.Range{End: end})
 }
 
 // ReadAt is Read as of an ordinal; how far back that goes is the stage's history.
@@ -190,7 +190,7 @@ func ReadAt[T any](p *Prims, attribute string, ordinal uint64) (*Column[T], erro
 	if err != nil {
 		return nil, err
 	}
-	return read[T](p, name, stage.Range{End: ordinal})
+	return readRange[T](p, name, stage.Range{End: ordinal})
 }
 
 // ReadChanges returns the values that changed from one ordinal to another, both included. Prims that lost theirs are not in it.
@@ -199,17 +199,24 @@ func ReadChanges[T any](p *Prims, attribute string, first, last uint64) (*Column
 	if err != nil {
 		return nil, err
 	}
-	return read[T](p, name, stage.Range{Start: first, End: last, HasStart: true})
+	return readRange[T](p, name, stage.Range{Start: first, End: last, HasStart: true})
 }
 
-func read[T any](p *Prims, name pathdict.Token, r stage.Range) (*Column[T], error) {
+func readRange[T any](p *Prims, name pathdict.Token, r stage.Range) (*Column[T], error) {
+	return read[T](p, func() (stage.ReadID, uint64, error) {
+		return p.stage.engine.Read(p.query, []pathdict.Token{name}, r)
+	}, name)
+}
+
+// read fetches the groups of a read of one attribute.
+func read[T any](p *Prims, open func() (stage.ReadID, uint64, error), name pathdict.Token) (*Column[T], error) {
 	defer runtime.KeepAlive(p)
 	dtype, err := typeOf[T]()
 	if err != nil {
 		return nil, err
 	}
 	engine := p.stage.engine
-	id, _, err := engine.Read(p.query, []pathdict.Token{name}, r)
+	id, _, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package column
 
 import (
+	"slices"
+
 	"ovstage.dev/ovstage/gocore/bitset"
 	"ovstage.dev/ovstage/gocore/memory"
 	"ovstage.dev/ovstage/gocore/tensor"
@@ -16,11 +18,12 @@ type Column struct {
 	blocks     int      // how many of them are kept by their blocks
 	made       made     // one of them that was asked for as a whole
 	keep       uint64   // ordinals at and below the floor whose states are kept; 0 and 1 = the newest only
+	holds      []*state // sealed states that are held
 	records    []record // unsealed writes and deletes, by ordinal, then submission
 	rewritten  recent   // the rows of the newest records
 	tombstones int      // deletes among records
 
-	tried        uint64 // the frontier, and the length of the history, when rows could not be given up
+	tried        uint64 // the frontier, and how many states were kept, when rows could not be given up
 	triedHistory int
 
 	changes changes
@@ -103,14 +106,14 @@ func (c *Column) Bytes() int {
 		total += b.block.Capacity()
 	}
 	total += c.made.block.Capacity()
-	if len(c.history) == 0 {
+	if len(c.history) == 0 && len(c.holds) == 0 {
 		return total
 	}
 	known := map[memory.Block]struct{}{c.sealed.block: {}, c.sealed.arena.Block: {}} // states may share them
 	for _, b := range c.spares {
 		known[b.block] = struct{}{}
 	}
-	for _, s := range c.history {
+	for _, s := range slices.Concat(c.history, c.holds) {
 		total += s.undo.block.Capacity()
 		for _, b := range []memory.Block{s.block, s.arena.Block} {
 			if _, again := known[b]; !again {
@@ -129,6 +132,9 @@ func (c *Column) Close() {
 	for _, past := range c.history {
 		past.release()
 	}
+	for _, held := range c.holds {
+		held.release()
+	}
 	c.made.release()
 	for _, r := range c.records {
 		r.rows.Release()
@@ -140,5 +146,6 @@ func (c *Column) Close() {
 		b.block.Release()
 	}
 	c.changes.close()
-	c.sealed, c.history, c.made, c.records, c.spares, c.asked = state{}, nil, made{}, nil, nil, asked{}
+	c.sealed, c.history, c.holds, c.made = state{}, nil, nil, made{}
+	c.records, c.spares, c.asked = nil, nil, asked{}
 }

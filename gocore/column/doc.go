@@ -35,6 +35,7 @@
 //	spare.go        a block that held an earlier state, and how far it is behind
 //	column.go       the column itself
 //	history.go      earlier states that are still served
+//	hold.go         the state of a moment, for as long as somebody wants it
 //	reuse.go        which spare block is used again
 //	records.go      the records, by ordinal
 //	condense.go     many records of one ordinal become two

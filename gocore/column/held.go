@@ -14,9 +14,12 @@ func (c *Column) Paths(visit func(path uint32)) {
 	}
 }
 
-// Payloads calls visit with the bytes of all values that a state, sealed, kept or to come, shows. Others may lie between them.
+// Payloads calls visit with the bytes of all values that a state, sealed, kept, held or to come, shows. Others may lie between them.
 func (c *Column) Payloads(visit func(bytes []byte)) {
 	c.payload(c.sealed.block, c.sealed.extent, c.sealed.arena, visit)
+	for _, s := range c.holds {
+		c.payload(s.block, s.extent, s.arena, visit)
+	}
 	for _, s := range c.history {
 		switch {
 		case s.next == nil:

@@ -28,10 +28,10 @@ func (c *Column) Buffer(size int, private bool) (memory.Block, error) {
 	return memory.Alloc(size, memory.Columns)
 }
 
-// Spent reports whether no state, sealed, kept or to come, shows a row of the column. Its log of changes may still tell of
+// Spent reports whether no state, sealed, kept, held or to come, shows a row of the column. Its log of changes may still tell of
 // deletes.
 func (c *Column) Spent() bool {
-	return len(c.records) == 0 && len(c.history) == 0 && c.sealed.rows == 0
+	return len(c.records) == 0 && len(c.history) == 0 && len(c.holds) == 0 && c.sealed.rows == 0
 }
 
 // Trim releases the blocks of a spent column, which may be written to again.

@@ -117,15 +117,16 @@ func (c *Column) reclaim() {
 	if c.sealed.lost < minReclaim || 4*c.sealed.lost <= c.sealed.extent {
 		return
 	}
-	if c.changes.frontier == c.tried && len(c.history) >= c.triedHistory {
+	kept := len(c.history) + len(c.holds)
+	if c.changes.frontier == c.tried && kept >= c.triedHistory {
 		return // what stood in the way still does
 	}
-	c.tried, c.triedHistory = c.changes.frontier, len(c.history)
+	c.tried, c.triedHistory = c.changes.frontier, kept
 	named := bitset.New(len(c.paths))
 	for _, r := range c.records {
 		r.rows.mark(named)
 	}
-	for _, s := range c.history {
+	for _, s := range slices.Concat(c.history, c.holds) {
 		switch {
 		case s.next != nil:
 			s.undo.rows.mark(named)

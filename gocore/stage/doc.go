@@ -27,6 +27,7 @@
 //	attribute.go    all columns of one name
 //	group.go        what a read serves, and why it serves nothing
 //	session.go      an open map: its groups and their buffers
+//	frozen.go       what a snapshot holds
 //	stage.go        the stage: its lock, its parts, its end
 //	operation.go    how operations ended
 //	names.go        names of attributes, and those for which there are rules
@@ -53,6 +54,7 @@
 //	derived.go      the groups of a read: what follows from the paths of prims
 //	missing.go      why a read serves nothing, in words
 //	read.go         the operation: a read
+//	snapshot.go     the operations: a snapshot, and reads of it
 //	since.go        the operation: a read of what changed since the last one
 //	tokens.go       postings of an attribute
 //	match.go        which prims meet a predicate

@@ -70,6 +70,7 @@ type absence struct {
 	newest    uint64 // the newest write that is not sealed, of those that the prims have
 	deleted   uint64 // when the last of the prims lost it; 0 when that was forgotten
 
+	frozen   bool // a snapshot was read
 	unlisted bool // the query lists no prims
 	absent   bool // none of those that it lists exists
 	unknown  bool // nothing is stored under this name

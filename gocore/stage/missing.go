@@ -89,6 +89,8 @@ func (s *Stage) say(m absence) string {
 	switch {
 	case m.unlisted:
 		return "the query lists no prims"
+	case m.frozen:
+		return fmt.Sprintf("the snapshot has no value of it for these prims; its floor was %d", m.floor)
 	case m.span.HasStart && m.gone && !m.carried:
 		return fmt.Sprintf("%s, which is not in the range [%d, %d]", deletedAt(m.deleted), m.span.Start, m.span.End)
 	case m.span.HasStart && m.carried:

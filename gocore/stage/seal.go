@@ -59,12 +59,17 @@ func (s *Stage) fold(a *attribute) {
 			a.keeping = true
 			s.keeping = append(s.keeping, a)
 		case c.Spent():
-			c.Trim()
-			if !c.spent {
-				c.spent = true
-				s.spent = append(s.spent, spent{a, c})
-			}
+			s.spend(a, c)
 		}
+	}
+}
+
+// spend lists a column that became spent.
+func (s *Stage) spend(a *attribute, c *bound) {
+	c.Trim()
+	if !c.spent {
+		c.spent = true
+		s.spent = append(s.spent, spent{a, c})
 	}
 }
 

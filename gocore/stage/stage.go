@@ -29,6 +29,7 @@ type Stage struct {
 	prims      prims.Table
 	queries    map[QueryID]query.Query
 	reads      map[ReadID]*read
+	snapshots  map[SnapshotID]*frozen
 	maps       map[MapID]*session
 	aborted    []MapID // the sessions aborted last
 	ordinals   map[OrdinalQueryID]uint64
@@ -42,6 +43,7 @@ type Stage struct {
 type (
 	QueryID        uint64
 	ReadID         uint64
+	SnapshotID     uint64
 	MapID          uint64
 	OrdinalQueryID uint64
 )
@@ -60,6 +62,7 @@ func New(name string, dict *pathdict.Dictionary, ops *OpLog) *Stage {
 		prims:      prims.New(dict),
 		queries:    map[QueryID]query.Query{},
 		reads:      map[ReadID]*read{},
+		snapshots:  map[SnapshotID]*frozen{},
 		maps:       map[MapID]*session{},
 		ordinals:   map[OrdinalQueryID]uint64{},
 		failed:     failures{errors: map[uint64]failure{}},
@@ -90,7 +93,7 @@ func (s *Stage) Close() {
 			c.Column.Close()
 		}
 	}
-	s.maps, s.reads, s.queries, s.ordinals, s.attributes = nil, nil, nil, nil, nil
+	s.maps, s.reads, s.snapshots, s.queries, s.ordinals, s.attributes = nil, nil, nil, nil, nil, nil
 	s.inUse, s.unsealed, s.deleting, s.keeping, s.spent, s.prims = nil, nil, nil, nil, nil, prims.Table{}
 }
 
@@ -133,6 +136,7 @@ func (s *Stage) exists(path uint32) bool { return s.prims.Exists(path) }
 // Counters is what a stage knows about itself; leak tests assert on it.
 type Counters struct {
 	LiveQueries, LiveReads, LiveMaps uint64
+	LiveSnapshots                    uint64
 	BytesColumns                     uint64 // memory of columns, reusable buffers included
 	RowsResolved                     uint64 // list positions looked up one by one; stands still in a steady frame
 	MapsAdopted                      uint64 // map groups whose buffer became all of a column without a copy
@@ -143,11 +147,12 @@ func (s *Stage) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := Counters{
-		LiveQueries:  uint64(len(s.queries)),
-		LiveReads:    uint64(len(s.reads)),
-		LiveMaps:     uint64(len(s.maps)),
-		RowsResolved: s.resolved,
-		MapsAdopted:  s.adopted,
+		LiveQueries:   uint64(len(s.queries)),
+		LiveReads:     uint64(len(s.reads)),
+		LiveSnapshots: uint64(len(s.snapshots)),
+		LiveMaps:      uint64(len(s.maps)),
+		RowsResolved:  s.resolved,
+		MapsAdopted:   s.adopted,
 	}
 	for _, a := range s.inUse {
 		for _, col := range a.columns {
