@@ -96,6 +96,17 @@ func TestASnapshotEndsWithItsStage(t *testing.T) {
 	assert.Equal(t, InvalidHandle, CodeOf(err))
 }
 
+func TestASnapshotSaysWhyItServesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.query("/a"), "p", 1, many(1)...)
+	f.seal(1)
+	read, _, err := f.ReadSnapshot(f.snap(), f.query("/b"), []pathdict.Token{f.token("p")})
+	require.NoError(t, err)
+	missing, found := f.Missing(read, 0)
+	require.True(t, found)
+	assert.Equal(t, Missing{f.token("p"), "the snapshot has no value of it for these prims; its floor was 1"}, missing)
+}
+
 func TestASnapshotHasNoDerivedAttributes(t *testing.T) {
 	f := newFixture(t)
 	all := f.query("/a")
