@@ -353,6 +353,16 @@ def test_what_view_refuses(stage: Stage, tmp_path: Path, monkeypatch: pytest.Mon
         ovstage.view("run.ovr", save=tmp_path / "run.rrd")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"rate must be a number of looks per second from 0 to 1000, got -1"):
         ovstage.view(stage, save=tmp_path / "run.rrd", rate=-1)
+    with pytest.raises(ValueError, match=r"seconds must be how long an ordinal is, a number above 0, got -1"):
+        ovstage.view(stage, save=tmp_path / "run.rrd", seconds=-1)
+    with pytest.raises(ValueError, match=r"port must be a number from 0 to 65535, .* got 70000"):
+        ovstage.view(stage, port=70000)
+    with pytest.raises(
+        ValueError, match=r"plots must name attributes with a list of prims each, .* got \{'mass': '/A'\}"
+    ):
+        ovstage.view(stage, save=tmp_path / "run.rrd", plots={"mass": "/A"})
+    with pytest.raises(OSError, match=r"rerun cannot write '/dev/full': .*No space left"):
+        ovstage.view(stage, save="/dev/full")
     with pytest.raises(FileNotFoundError, match=r"none/run\.rrd"):
         ovstage.view(stage, save=tmp_path / "none" / "run.rrd")
     with socket.socket() as taken:
@@ -365,6 +375,38 @@ def test_what_view_refuses(stage: Stage, tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(ModuleNotFoundError, match=r"view needs the package rerun, .* pip install rerun-sdk"):
         ovstage.view(stage, save=tmp_path / "run.rrd")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_is_told(tmp_path: Path) -> None:
+    program = """
+import resource, sys, numpy as np, ovstage
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+stage, paths = ovstage.Stage(), [f"/Prim{number}" for number in range(5000)]
+try:
+    with ovstage.view(stage, save=sys.argv[1], rate=0) as view:
+        for ordinal in range(1, 10):
+            places = np.tile(np.eye(4), (5000, 1, 1))
+            places[:, 3, :3] = np.random.default_rng(ordinal).random((5000, 3))
+            stage.write(paths, "omni:xform", ordinal, places, semantic=ovstage.AttributeSemantic.MATRIX).wait()
+            stage.advance_write_floor(ordinal).wait()
+            view.update()
+except OSError as error:
+    print(error)
+"""
+    run = run_python(program, str(tmp_path / "run.rrd"))
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("rerun did not write all that was shown: ")
+
+
+def test_what_ends_the_thread_is_raised_by_close(stage: Stage, tmp_path: Path) -> None:
+    view = ovstage.view(stage, save=tmp_path / "run.rrd", plots={"mass": ["A"]}, rate=1000)
+    stage.write(["/A"], "mass", 1, np.float32([1])).wait()
+    stage.advance_write_floor(1).wait()
+    assert view._thread is not None
+    view._thread.join(60)
+    assert view.trouble is not None and "must start with" in view.trouble
+    with pytest.raises(ovstage.OvxError, match='must start with "/"'):
+        view.close()
 
 
 def test_it_listens_on_the_loopback_only(stage: Stage) -> None:

@@ -7,8 +7,9 @@ are left out.
 from __future__ import annotations
 
 import atexit
-import contextlib
+import ctypes
 import itertools
+import math
 import os
 import socket
 import threading
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 
 Clock = Callable[[int], float]
 """The seconds of an ordinal."""
+EXAMPLE = '{"mass": ["/World/A"]}'
 LOOPBACK = "127.0.0.1"
 UP = "usd-metadata:upAxis"
-PATIENCE = 10.0
+PATIENCE = 3.0
 """Seconds that ``close`` gives rerun to write what it has."""
 _numbers = itertools.count(1)
 
@@ -75,8 +77,14 @@ def view(
         raise TypeError(f"stage must be a Stage or a Recording, got {type(stage).__name__}")
     if save is None and port is None:
         raise ValueError("view needs to know where to: give save=, a file to write, or port=, where viewers may ask")
-    if not (isinstance(rate, (int, float)) and 0 <= rate <= 1000):
+    if isinstance(rate, bool) or not (isinstance(rate, (int, float)) and 0 <= rate <= 1000):
         raise ValueError(f"rate must be a number of looks per second from 0 to 1000, got {rate!r}")
+    if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+        raise ValueError(f"seconds must be how long an ordinal is, a number above 0, got {seconds!r}")
+    if port is not None and not (type(port) is int and 0 <= port <= 65535):
+        raise ValueError(f"port must be a number from 0 to 65535, where 0 chooses a free one, got {port!r}")
+    if plots is not None and not (isinstance(plots, Mapping) and not any(isinstance(p, str) for p in plots.values())):
+        raise ValueError(f"plots must name attributes with a list of prims each, as {EXAMPLE}, got {plots!r}")
     rerun, clock = package("rerun", "view", "rerun-sdk"), _clock(stage, seconds)
     if isinstance(stage, Stage):
         return View(stage, rerun, save, port, plots or {}, rate, clock)
@@ -139,6 +147,7 @@ class View:
     ) -> None:
         self._stage, self._rerun, self._rate, self._clock = stage, rerun, rate, clock
         self._own: Stage | None = None  # one that ends with the view
+        self._fault: Exception | None = None
         self._plots = {name: list(prims) for name, prims in plots.items()}
         self._changes = stage.changes([WORLD, LOCAL, *SHAPE, *(name for name in plots if name not in SHAPE)])
         self._entities: list[Entity] = []
@@ -150,7 +159,10 @@ class View:
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._recording: Any = rerun.RecordingStream("ovstage", recording_id=f"{os.getpid()}-{next(_numbers)}")
-        self._recording.set_sinks(*self._sinks(save, port))
+        try:
+            self._recording.set_sinks(*self._sinks(save, port))
+        except RuntimeError as error:
+            raise OSError(f"rerun cannot write {save!r}: {error}") from None
         self._thread = threading.Thread(target=self._follow, name="ovstage view", daemon=True) if rate else None
         atexit.register(self.close)
         if self._thread:
@@ -164,25 +176,34 @@ class View:
             return self._show(item)
 
     def close(self) -> None:
-        """Show what is left, and end: the file is complete. Closing again does nothing."""
+        """Show what is left, and end: the file is complete. Closing again does nothing.
+
+        Raises what ended the thread early, and ``OSError`` where rerun could not write, such as to a full disk.
+        """
         self._ending.set()
         if self._thread:
             self._thread.join()
         atexit.unregister(self.close)
         if self.trouble is None:
-            with contextlib.suppress(OvstageError):  # a stage that was destroyed has shown what it had
+            try:
                 self.update()
+            except Exception as error:
+                self._end_by(error)
         with self._lock:
-            if self._recording is None:
-                return
             recording, self._recording = self._recording, None
+            if recording is None:
+                return
             try:
                 recording.flush(timeout_sec=PATIENCE)
+                recording.disconnect()
             except RuntimeError as error:
-                self.trouble = self.trouble or f"rerun did not take what was shown within {PATIENCE:g} s: {error}"
-            recording.disconnect()
+                self._rerun.unregister_shutdown()
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(recording))  # its end, and rerun's, may wait for ever
+                self._end_by(OSError(f"rerun did not write all that was shown: {error}"))
         if self._own:
             self._own.destroy()
+        if self._fault:
+            raise self._fault
 
     def __enter__(self) -> View:
         return self
@@ -215,19 +236,22 @@ class View:
                 began = time.monotonic()
                 self.update()
                 self._ending.wait(max(0.0, began + pause - time.monotonic()))
-        except OvstageError as error:
-            self.trouble = "the stage was destroyed" if error.code == ErrorCode.INVALID_HANDLE else str(error)
         except Exception as error:
-            self.trouble = f"{type(error).__name__}: {error}"
+            self._end_by(error)
+
+    def _end_by(self, error: Exception) -> None:
+        """It ends. That the stage is gone is no fault; all else is raised by ``close``."""
+        if isinstance(error, OvstageError) and error.code == ErrorCode.INVALID_HANDLE:
+            self.trouble = "the stage was destroyed"
+        else:
+            self.trouble, self._fault = str(error), error
 
     def _show(self, item: Item) -> int:
         """Log what an item says is new. What moves is read anew, all of one moment; it may be later than the item."""
         until = max(item.positions[name] for name in item)
         changed = not set(item).isdisjoint(SHAPE) or any(change.deleted for change in item.values())
         moved = [path for name in (WORLD, LOCAL) if name in item for path in item[name].prims]
-        if anew := changed or not self._placed.issuperset(
-            moved
-        ):  # a new prim that has a transform is something to draw
+        if anew := changed or not self._placed.issuperset(moved):  # a new prim with a transform is something to draw
             tree = self._stage.tree()
             until = max(until, tree.ordinal)
             self._entities, self._clouds, self._placed = entities(tree), clouds(tree), placed(tree)
@@ -334,8 +358,7 @@ def _free(port: int) -> int:
     with socket.socket() as trial:
         try:
             trial.bind((LOOPBACK, port))
-        except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            told = f"view cannot listen on port {port} of {LOOPBACK}: {why}; port=0 chooses a free one"
+        except OSError as error:
+            told = f"view cannot listen on port {port} of {LOOPBACK}: {error.strerror}; port=0 chooses a free one"
             raise OSError(told) from None
         return int(trial.getsockname()[1])
