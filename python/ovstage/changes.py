@@ -135,6 +135,7 @@ class Changes:
         if attributes is not None:
             self._asked = list(dict.fromkeys(stage._tokens(attributes, self._trials, "attributes")[1]))
         self._since: dict[int, int | None] = {}
+        self._again: set[int] = set()  # attributes that are told anew
         self._begin: int | None = None  # where an attribute begins that has no position of its own
         if isinstance(since, Mapping):
             self._begin = 0
@@ -182,8 +183,10 @@ class Changes:
                 await elsewhere(self._wait, TIMEOUT_INFINITE)
 
     def _forget(self, name: str) -> None:
-        """The next change of an attribute is a resync."""
-        self._since.pop(self._stage._token(name, "name", self._trials), None)
+        """The next item has a resync of an attribute, also where it has no values any more."""
+        token = self._stage._token(name, "name", self._trials)
+        self._since[token] = None
+        self._again.add(token)
 
     def __repr__(self) -> str:
         return f"<Changes of {counted(len(self._since), 'attribute')} of {self._stage!r}>"
@@ -211,6 +214,7 @@ class Changes:
         changes = self._changes(tokens, since, ends, groups)
         known = {token: until for token, (until, _) in zip(tokens, ends, strict=True)}
         self._since.update(known)
+        self._again.difference_update(known)
         if self._asked is None and not changes:
             # What was gone before the read, of the sealed state too, has been told to be so: it is asked for no more.
             self._since = {token: until for token, until in self._since.items() if token in there}
@@ -236,7 +240,7 @@ class Changes:
         told = [
             (token, known, until, resync)
             for token, known, (until, resync) in zip(tokens, since, ends, strict=True)
-            if token in of or (resync and (known is not None or self._asked is not None))
+            if token in of or (resync and (known is not None or self._asked is not None or token in self._again))
         ]
         names = self._stage._token_strings([token for token, *_ in told])
         return {

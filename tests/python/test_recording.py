@@ -98,6 +98,28 @@ def test_every_ordinal_comes_back(run: Path, seed: int) -> None:
             assert differences(seen[ordinal], stage.tree()) == "", ordinal
 
 
+@pytest.mark.parametrize("history", [0, 3, 300])
+def test_a_loop_without_a_pause(run: Path, history: int) -> None:
+    """The recorder comes late again and again. What it has is right, also where all values are deleted meanwhile."""
+    rng, now, truth = random.Random(history), {}, {}
+    with Stage("hot", StageConfig(history_ordinals=history)) as stage, stage.record(run):
+        for ordinal in range(1, 4001):
+            prims = rng.sample(PATHS[:4], rng.randrange(1, 5))
+            if rng.random() < 0.3:
+                stage.delete(prims, ["v"], ordinal)
+                now = {path: value for path, value in now.items() if path not in prims}
+            else:
+                stage.write(prims, "v", ordinal, np.full(len(prims), ordinal, "f8"))
+                now = now | dict.fromkeys(prims, float(ordinal))
+            stage.advance_write_floor(ordinal)
+            truth[ordinal] = now
+    recording = Recording(run)
+    for ordinal in recording.ordinals:
+        with recording.at(ordinal) as stage:
+            found = {path: prim.properties["v"].value for path, prim in stage.tree().items() if "v" in prim.properties}
+        assert found == truth[ordinal], ordinal
+
+
 @pytest.mark.parametrize("level", ["0.2", "0.3"])
 def test_a_checkpoint_has_everything_at_both_levels(tmp_path: Path, level: str) -> None:
     with Stage("play", StageConfig(interface=level)) as stage:
